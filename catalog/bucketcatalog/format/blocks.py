@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..errors import CorruptionError, UnsupportedFormat
 from ..model.arrays import one_chunk
-from ..model.facts import FACT_COLUMNS, NO_STAMP, POSITIONS, End, Expects, Facts, Kind, commit_times
+from ..model.facts import FACT_COLUMNS, LAST_SEQUENCE, NO_STAMP, POSITIONS, End, Expects, Facts, Kind, commit_times
 from ..model.keys import EVERYTHING, KeyRange, key_at, rows_within
 from ..model.render import row_column
 from ..model.tables import Column, Table
@@ -198,11 +198,24 @@ def _check_kinds(facts: Facts, name: str) -> None:
                 )
 
 
-def facts_of_blocks(rows: Facts, transaction: pa.Table) -> Facts:
-    """The facts of a block of events of the one transaction in ``transaction``."""
+def facts_of_blocks(rows: Facts, transaction: pa.Table, first_sequence: int = 0) -> Facts:
+    """The facts of a block of events of the one transaction in ``transaction``, numbered from ``first_sequence`` on.
+
+    ``CorruptionError`` where there is no such number.
+    """
     table = rows.rows
     for position, sequence in (("_txn", "_seq"), ("_row_txn", "_row_seq"), ("_end_txn", "_end_seq")):
         if sequence in table.column_names:
             known = table.column(sequence).is_valid()
+            if first_sequence:
+                numbers = _numbered(table.column(sequence), first_sequence)
+                table = table.set_column(table.schema.get_field_index(sequence), sequence, numbers)
             table = table.append_column(position, pc.if_else(known, pa.scalar(0, FACT_COLUMNS[position]), None))
     return Facts(transaction, table)
+
+
+def _numbered(sequences: pa.ChunkedArray, first: int) -> pa.ChunkedArray:
+    try:
+        return pc.add_checked(sequences, pa.scalar(first, sequences.type))
+    except pa.ArrowInvalid:
+        raise CorruptionError(f"Events that are numbered from {first:,} on have numbers beyond {LAST_SEQUENCE:,}.") from None

@@ -159,6 +159,8 @@ def _check_events(segments: Any) -> None:
     if rows > limits.RUN_ROWS:
         raise ValueError(f"it names {rows} events in segments, and none has more than {limits.RUN_ROWS}")
     of_rows = (log_pb2.RUN_PURPOSE_UNSPECIFIED, log_pb2.RUN_PURPOSE_ROWS)
+    if any(segment.first_sequence + segment.run.rows > limits.RUN_ROWS for segment in segments):
+        raise ValueError(f"it numbers events in a segment beyond {limits.RUN_ROWS}")
     if any(getattr(s.run, "class") != log_pb2.BLOCK_CLASS_EVENTS or s.run.purpose not in of_rows for s in segments):
         raise ValueError("it names a segment that is not of events")
 

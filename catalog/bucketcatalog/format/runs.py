@@ -49,7 +49,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReference:
-    """Where a segment lies and which run it holds, as a checkpoint or a transaction says; if it is ``only_of`` a writer its rows are."""
+    """Where a segment lies and which run it holds, as a checkpoint or a transaction says; if it is ``only_of`` a writer its rows are.
+
+    ``first_sequence`` is added to the sequence numbers of a transaction's events.
+    """
 
     writer: str
     uuid: bytes
@@ -60,6 +63,7 @@ class SegmentReference:
     run: Run
     filters_offset: int = 0
     filters_length: int = 0
+    first_sequence: int = 0
     only_of: str = field(default="", compare=False)
 
     @property
@@ -126,6 +130,7 @@ def segment_message(reference: SegmentReference) -> Any:
         run=run_message(reference.run),
         filters_offset=reference.filters_offset,
         filters_length=reference.filters_length,
+        first_sequence=reference.first_sequence,
     )
 
 
@@ -180,6 +185,7 @@ def _known_segment(message: Any, name: str) -> SegmentReference:
         run=known_run(message.run, name),
         filters_offset=message.filters_offset,
         filters_length=message.filters_length,
+        first_sequence=message.first_sequence,
     )
     check_segment(reference)
     return reference

@@ -69,7 +69,9 @@ BOUNDARY = "boundary"
 """Something may have been deleted: cuts that do not contain the horizon are not readable."""
 ASIDES = "asides"
 """Some transactions count as ones without events, whatever their files hold."""
-KNOWN_FEATURES = frozenset({ASIDES, PARTIAL, RUNS, BOUNDARY, VOIDS})
+SEQUENCES = "sequences"
+"""Events in segments have other numbers than their rows say: something is added to these."""
+KNOWN_FEATURES = frozenset({ASIDES, PARTIAL, RUNS, BOUNDARY, SEQUENCES, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

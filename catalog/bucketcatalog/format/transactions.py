@@ -43,7 +43,7 @@ from .records import (
 )
 from .rows import decode_row, encode_row
 from .runs import SegmentReference, known_segments, segment_message
-from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, VOIDS, check_format, digest, field_spans, seal, unseal
+from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, SEQUENCES, VOIDS, check_format, digest, field_spans, seal, unseal
 
 MAX_ACTIONS = limits.ACTIONS
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
@@ -201,6 +201,8 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     for block in blocks:
         message.blocks.add().MergeFromString(block.data)
     message.segments.extend(segment_message(reference) for reference in transaction.segments)
+    if any(reference.first_sequence for reference in transaction.segments):
+        message.required_features.append(SEQUENCES)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
     message.voids.extend(map(void_message, transaction.voids))
     if transaction.asides:

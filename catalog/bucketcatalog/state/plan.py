@@ -39,10 +39,11 @@ _FINE = 4
 
 @dataclass(frozen=True, slots=True)
 class EventBlock:
-    """A block of events of an uncovered transaction, and what their stamps begin with."""
+    """A block of events of an uncovered transaction, what their stamps begin with, and what is added to their sequence numbers."""
 
     place: BlockPlace
     stamp: tuple[int, str, int, bytes]
+    first_sequence: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 from ..errors import UNREADABLE, IncompatibleTable, can_be_set_aside, set_aside_command
 from ..format.blocks import facts_of_blocks
 from ..format.checkpoints import Checkpoint
-from ..format.headers import BlockPlace
 from ..format.held import held_in_block, revision
 from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction, event_of
@@ -132,20 +131,23 @@ def event_blocks(store: Store, transactions: Iterable[Transaction], on_damage: O
     """The blocks of events that the transactions hold or refer to, by table."""
     found: dict[str, list[EventBlock]] = {}
     for transaction in transactions:
-        for place in _places(store, transaction, on_damage):
-            found.setdefault(place.header.table, []).append(EventBlock(place, transaction.stamp))
+        for block in _blocks(store, transaction, on_damage):
+            found.setdefault(block.place.header.table, []).append(block)
     return found
 
 
-def _places(store: Store, transaction: Transaction, on_damage: OnDamage) -> Iterator[BlockPlace]:
-    yield from transaction.blocks
+def _blocks(store: Store, transaction: Transaction, on_damage: OnDamage) -> Iterator[EventBlock]:
+    for place in transaction.blocks:
+        yield EventBlock(place, transaction.stamp)
     for segment in transaction.segments:
         try:
             with telling_of_prunes(store):  # the snapshot may have been taken long ago
                 places = read_index(store, transaction.database, segment)
-            yield from places
         except UNREADABLE as error:
             on_damage.lose_segment(segment_path(segment.writer, transaction.database, segment.uuid), error, segment)
+            continue
+        for place in places:
+            yield EventBlock(place, transaction.stamp, segment.first_sequence)
 
 
 def read_events(
@@ -159,7 +161,7 @@ def read_events(
 ) -> SortedFacts:
     """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
     found = blocks.shared(block.place, table, columns, keys, look_up=look_up)
-    return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp])))
+    return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp]), block.first_sequence))
 
 
 def every_event(store: Store, transactions: Sequence[Transaction], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:

@@ -15,6 +15,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     tags           what has to be said of a tag, if anything
     commit         what one commit is to say, whoever wants it said, and the transaction that it becomes
     transaction    one transaction as its user fills it
+    shares         rows of a table that several processes write, named in one commit
     parts          rows of names that are no tables: written as parts by who takes them, named in one commit
     host_turn      turns of the processes of one machine under the writers that are called after it
     writer         commits, repeatable ones, checkpoints

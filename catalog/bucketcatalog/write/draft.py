@@ -6,10 +6,12 @@ Whatever does not fit is refused here, so a transaction that is committed fits i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Self
 
 from ..clock import uuid7_time
-from ..errors import InvalidRows, InvalidVersion, UnknownTable
+from ..errors import IncompatibleTable, InvalidRows, InvalidVersion, UnknownTable
 from ..log.segments import RunWriter
 from ..model.events import EventKind, Expectation, VersionName
 from ..model.render import version_names
@@ -21,7 +23,7 @@ from .derived_ids import Incarnations
 from .given import Given
 from .intake import VERSION_COLUMN, Rows, checked, naming_versions
 from .references import refuse_collected
-from .staging import Encoded, Said, StagedEvents
+from .staging import Encoded, Said, StagedEvents, WrittenShare, refuse_many
 from .targets import Targets
 
 
@@ -38,12 +40,13 @@ class Draft:
     tables: dict[str, Table] = field(default_factory=dict)
     named_after: int = 0
     _own: StagedEvents = field(default_factory=StagedEvents)
+    _shares: list[WrittenShare] = field(default_factory=list)
     _snapshot: Snapshot | None = None
     _wrote_from: int | None = None
     _incarnations: dict[str, Incarnations] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return self._own.count
+        return self._own.count + sum(share.events for share in self._shares)
 
     @property
     def read_at(self) -> int | None:
@@ -119,9 +122,43 @@ class Draft:
         """Naming a version counts as having read it."""
         self.named_after = max([self.named_after, *(uuid7_time(uuid) for uuid in uuids)])
 
+    def numbered_from(self, first: int) -> Self:
+        """The same, empty as it is, whose events are numbered from there on."""
+        self._own.count = first
+        return self
+
+    def adopt(self, shares: Iterable[WrittenShare]) -> None:
+        """Add what other processes have put, in this order, after all other events.
+
+        ``IncompatibleTable`` where a table was declared otherwise since, and ``InvalidRows`` where they are too many.
+        """
+        for share in shares:
+            table = self._table(share.table.name)
+            if table.definition != share.table.definition:
+                raise IncompatibleTable(
+                    f"The table {table.name!r} was declared otherwise while rows were written for it.",
+                    next_step="Write them again.",
+                )
+            refuse_many(len(self) + share.events)
+            self.tables[table.name] = table
+            self.named_after = max(self.named_after, share.named_after)
+            self.writes_from(share.began)
+            self._shares.append(share)
+
+    def put_into(self, runs: RunWriter) -> None:
+        """Put the events as segments, for a transaction that another process commits."""
+        self._own.put_into(runs, self.tables)
+
     def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
         """The events as the transaction carries them; those that are too many for it are put into ``runs``."""
-        return self._own.encoded(self.tables, runs)
+        own = self._own.encoded(self.tables, runs, one_by_one=not self._shares)
+        firsts = accumulate((share.events for share in self._shares), initial=self._own.count)
+        adopted = (
+            replace(segment, first_sequence=first)
+            for first, share in zip(firsts, self._shares, strict=False)
+            for segment in share.segments
+        )
+        return replace(own, segments=(*own.segments, *adopted))
 
 
 def _expecting_twice(table: Table) -> InvalidRows:

@@ -51,6 +51,20 @@ class Encoded:
 
 
 @dataclass(frozen=True)
+class WrittenShare:
+    """What a process has written: events of the ``table`` in ``segments``, which come after the commit time ``named_after``.
+
+    ``began`` is the store's time in microseconds before anything of it was looked up or put.
+    """
+
+    table: Table
+    segments: tuple[SegmentReference, ...]
+    events: int
+    named_after: int
+    began: int
+
+
+@dataclass(frozen=True)
 class Left:
     """What its own PUTs and blind DELETEs leave of some keys: for each whether they touch it, whether it is live, and its row's id."""
 
@@ -118,6 +132,12 @@ def _repeated(name: str, value: Any, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, FACT_COLUMNS[name]), count)
 
 
+def refuse_many(events: int) -> None:
+    """``InvalidRows`` for more events than one transaction can number."""
+    if events > LAST_SEQUENCE:
+        raise InvalidRows("One transaction cannot hold 2^31 events.", next_step="Change fewer rows at once.")
+
+
 @dataclass
 class StagedEvents:
     """Events one by one and as columns, numbered through.
@@ -153,12 +173,18 @@ class StagedEvents:
         kind_of_id = pa.null() if table.id is None else table.by_name[table.id].storage_type
         return Left(pa.array([each is not None for each in found]), pa.array(live), pa.array(ids, kind_of_id))
 
-    def encoded(self, tables: Mapping[str, Table], runs: Callable[[], RunWriter]) -> Encoded:
-        """The events as actions, or as blocks where they are more than a transaction carries one by one.
+    def put_into(self, runs: RunWriter, tables: Mapping[str, Table]) -> None:
+        """Put all events as segments, however few they are."""
+        for table in tables.values():
+            if (facts := self._facts(table)) is not None:
+                runs.add(RunRows(_by_key(facts, table), table, BlockClass.EVENTS))
+
+    def encoded(self, tables: Mapping[str, Table], runs: Callable[[], RunWriter], *, one_by_one: bool = True) -> Encoded:
+        """The events as actions, or as blocks where they are more than a transaction carries one by one, or not to be carried so.
 
         Where they are more than it carries at all, those of the tables that have most are put as segments into ``runs``.
         """
-        if self.count <= MAX_ACTIONS and not self._columns:
+        if one_by_one and self.count <= MAX_ACTIONS and not self._columns:
             actions = [action_of(event, tables[event.table]) for _, event in self._events]
             if _is_carried(len(actions), sum(action.ByteSize() for action in actions)) and _are_surely_given(actions, tables):
                 return Encoded(actions=actions)
@@ -240,8 +266,7 @@ class StagedSegments:
 
     def add(self, events: pa.Table) -> None:
         """Add events, whose keys come after all before: columns of facts, numbered from ``count`` on."""
-        if self.count + len(events) > LAST_SEQUENCE:
-            raise InvalidRows("One transaction cannot hold 2^31 events.", next_step="Change fewer rows at once.")
+        refuse_many(self.count + len(events))
         if len(events):
             self._waiting.append(Facts(NO_TRANSACTIONS, events))
             self.count += len(events)

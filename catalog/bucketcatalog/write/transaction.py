@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -12,6 +12,7 @@ from ..model.events import EventKind
 from .commit import Commit, Committed
 from .draft import Draft
 from .intake import Rows
+from .staging import WrittenShare
 
 
 class TakesRows(Protocol):
@@ -83,6 +84,10 @@ class WriteTransaction:
     def purge(self, table: str, versions: Rows) -> None:
         """Forget ended versions: rows with the key columns and ``_version``."""
         self._change(EventKind.PURGE, table, versions)
+
+    def adopt(self, shares: Iterable[WrittenShare]) -> None:
+        """Add the rows that other processes have written for this transaction (``write.shares``), in this order, after all others."""
+        self._open_draft().adopt(shares)
 
     def _change(
         self, kind: EventKind, table: str, rows: Rows, expect: str | None = None, *, has_expect: bool = False, moved: bool = False
