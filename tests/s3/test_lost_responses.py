@@ -267,7 +267,7 @@ def test_a_store_that_goes_away_for_good_ends_in_a_typed_error_and_opening_again
 ) -> None:
     """From the first request of each kind on."""
     step = STEPS[name]
-    monkeypatch.setattr(protocol, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(protocol, "PATIENCE_SECONDS", 0.5)
     process = Process(bench, step.writer)
     if step.in_parts:
         monkeypatch.setattr(uploads, "THRESHOLD_BYTES", 0)
