@@ -1,4 +1,4 @@
-"""What a user may say about a read, from the strings that Spark passes on to values.
+"""What a user may say about a read or a write, from the strings that Spark passes on to values.
 
 Option names are case-insensitive and arrive in lower case; values are always strings. Everything that is not known is an error. Values of
 ``storage.*`` options may be credentials: no error, ``repr`` or plan shows them.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bucketcatalog import InvalidOption
+from bucketcatalog.catalog import DEFAULT_DATABASE
 
 STORAGE = "storage."
 MAX_PARTITION_ROWS = 1 << 20
@@ -35,7 +36,8 @@ _NAMES = (
     "endingVersion",
     "endingTimestamp",
 )
-_KNOWN = {name.lower(): name for name in _NAMES}
+_NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion")
+OPERATIONS = ("put", "update", "delete", "purge")
 _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
     ("startingVersion", "startingTimestamp"),
@@ -84,13 +86,7 @@ class ReadOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
         """The read that these options ask for; ``InvalidOption`` names the one that cannot be."""
-        given: dict[str, str] = {}
-        storage: dict[str, Any] = {}
-        for key, value in options.items():
-            if key.lower().startswith(STORAGE):
-                storage[key[len(STORAGE) :]] = _storage_value(value)
-            else:
-                given[_known(key)] = value
+        given, storage = _given(options, _NAMES)
         _check_combination(given)
         changes = _flag(given, "readChangeFeed")
         end = "ending{}" if changes else "{}AsOf"
@@ -112,7 +108,57 @@ class ReadOptions:
         )
 
 
-def _known(key: str) -> str:
+@dataclass(frozen=True)
+class WriteOptions:
+    """A write, as the user asked for it.
+
+    Without a ``writer`` it is this machine's own, without an ``operation`` the column of that name says what each row is, else it is put.
+    """
+
+    path: str
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    database: str = DEFAULT_DATABASE
+    table: str = "objects"
+    writer: str | None = None
+    operation: str | None = None
+    app_id: str | None = None
+    app_version: int | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> WriteOptions:
+        """The write that these options ask for; ``InvalidOption`` names the one that cannot be."""
+        given, storage = _given(options, _NAMES_OF_WRITE)
+        operation = given.get("operation")
+        if operation is not None and operation.lower() not in OPERATIONS:
+            raise InvalidOption(f"There is no operation {operation!r}.", next_step=f"Name one of {', '.join(OPERATIONS)}.")
+        if ("txnAppId" in given) != ("txnVersion" in given):
+            raise InvalidOption("The options txnAppId and txnVersion go together.", next_step="Give both or neither.")
+        return cls(
+            path=_path(given),
+            storage=storage,
+            database=given.get("database", DEFAULT_DATABASE),
+            table=given.get("table", "objects"),
+            writer=given.get("writer"),
+            operation=None if operation is None else operation.lower(),
+            app_id=given.get("txnAppId"),
+            app_version=_whole(given, "txnVersion"),
+        )
+
+
+def _given(options: Mapping[str, str], names: Sequence[str]) -> tuple[dict[str, str], dict[str, Any]]:
+    """The options by the ``names`` of what can be given, and those of the store."""
+    known = {name.lower(): name for name in names}
+    given: dict[str, str] = {}
+    storage: dict[str, Any] = {}
+    for key, value in options.items():
+        if key.lower().startswith(STORAGE):
+            storage[key[len(STORAGE) :]] = _storage_value(value)
+        else:
+            given[_known(key, known)] = value
+    return given, storage
+
+
+def _known(key: str, known: Mapping[str, str]) -> str:
     if key.lower() == "paths":
         raise InvalidOption("A read is of one catalog.", next_step="Give load() one path, and unite the DataFrames.")
     if key.lower() == "filterpushdown":
@@ -121,12 +167,13 @@ def _known(key: str) -> str:
             next_step="Leave the option filterPushdown out. Name what to read with bucket, owner, prefix and columns, or scan with where "
             "in Python.",
         )
-    name = _KNOWN.get(key.lower())
+    name = known.get(key.lower())
     if name is None:
-        near = difflib.get_close_matches(key.lower(), _KNOWN, n=1)
-        meant = f"Did you mean {_KNOWN[near[0]]}? " if near else ""
+        near = difflib.get_close_matches(key.lower(), known, n=1)
+        meant = f"Did you mean {known[near[0]]}? " if near else ""
         raise InvalidOption(
-            f"There is no option {key!r}.", next_step=f"{meant}The options are {', '.join(_NAMES)} and {STORAGE}* for the store."
+            f"There is no option {key!r}.",
+            next_step=f"{meant}The options are {', '.join(known.values())} and {STORAGE}* for the store.",
         )
     return name
 
@@ -185,6 +232,16 @@ def _positive(given: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to a whole number above 0.")
     return int(text)
+
+
+def _whole(given: Mapping[str, str], name: str) -> int | None:
+    """A whole number, None where it is not given."""
+    if name not in given:
+        return None
+    try:
+        return int(given[name])
+    except ValueError:
+        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to a whole number.") from None
 
 
 def _storage_value(text: str) -> Any:

@@ -13,6 +13,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
+    from bucketcatalog.errors import BucketCatalogError
+
     from .reading.relation import Relation
 
 # The engine is imported in the methods: finding data sources must neither take its time nor fail where it cannot be imported.
@@ -53,15 +55,23 @@ class DefaultSource(DataSource):
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
+        from bucketcatalog.errors import BucketCatalogError
+
         from .reading.relation import open_relation
         from .sqltables import creates_table, table_options
 
         super().__init__({})  # the base would keep them for all to read
         self._of_table = table_options(options) if creates_table(options) else None
         given = dict(options) if self._of_table is None else self._of_table
-        # Without a path this may be a query of a SQL table, whose options come with the columns.
-        self._relation = open_relation(given) if "path" in given else None
         self._given = given
+        self._relation: Relation | None = None
+        self._why_unread: BucketCatalogError | None = None
+        # Without a path this may be a query of a SQL table, whose options come with the columns.
+        if "path" in given:
+            try:
+                self._relation = open_relation(given)
+            except BucketCatalogError as error:  # which is none of a write: Spark does not say yet which it is
+                self._why_unread = error
 
     @classmethod
     def name(cls) -> str:
@@ -89,11 +99,15 @@ class DefaultSource(DataSource):
     def _open(self, of_columns: Mapping[str, str]) -> Relation:
         from .reading.relation import open_relation
 
+        if self._why_unread is not None:
+            raise self._why_unread
         return self._relation if self._relation is not None else open_relation({**of_columns, **self._given})
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Always an error: Spark only reads."""
-        self._refuse("write to a catalog", "Write with bucketcatalog.Catalog(...).writer(...).")
+        """A writer of rows with these columns, committed as one transaction; a typed error where the table does not take them."""
+        from .writing.batch import make_writer
+
+        return make_writer(self._given, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Always an error: Spark only reads."""

@@ -47,7 +47,7 @@ class ShareTask:
         runs = RunWriter(store, self.writer, self.database, cut=None, began=self.began)
         looking = _Looking(store, self.database, self.version)
         events = named_after = 0
-        for portion in _portions(rows):
+        for portion in portions(rows):
             draft = Draft(lambda _: self.table, lambda: looking.snapshot, lambda _: self.data_in).numbered_from(events)
             draft.add(self.kind, self.table.name, portion)
             draft.put_into(runs)
@@ -79,7 +79,7 @@ def share_task(database: Database, writer: str, table: str, kind: EventKind) -> 
     return ShareTask(writer, database.name, definition, kind, database.look().version, began, data_in)
 
 
-def _portions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def portions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows, so many at a time as are sorted at once."""
     waiting: list[pa.RecordBatch] = []
     for batch in rows:

@@ -1,0 +1,1 @@
+"""Writing: rows of a DataFrame as events of one transaction. Executors put segments, and one process commits."""
