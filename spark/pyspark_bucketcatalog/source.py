@@ -105,9 +105,10 @@ class DefaultSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of rows with these columns, committed as one transaction; a typed error where the table does not take them."""
+        from .sqltables import options_of
         from .writing.batch import make_writer
 
-        return make_writer(self._given, schema, overwrite=overwrite)
+        return make_writer({**options_of(schema), **self._given}, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Always an error: Spark only reads."""

@@ -135,3 +135,14 @@ def test_what_cannot_be_written_is_a_typed_error_and_nothing_is_committed(
     with pytest.raises(PySparkException, match=f"(?s){why}"):
         frame.write.format("bucketcatalog").options(**options).mode(mode).save(str(tmp_path))
     assert lengths(tmp_path) == {"a": 1}
+
+
+def test_sql_inserts_into_a_table(own: SparkSession, tmp_path: Path) -> None:
+    save(objects(own, ("a", 1)), tmp_path)
+    own.sql(f"CREATE TABLE inventory USING bucketcatalog OPTIONS (path '{tmp_path}', table 'objects')")
+    own.sql(f"INSERT INTO inventory (owner, bucket_id, name, content_length) VALUES ('{OWNER}', '{CATS}', 'b', 2)")
+
+    assert lengths(tmp_path) == {"a": 1, "b": 2}
+    with pytest.raises(PySparkException, match=r"(?s)INVALID_OPTION.*cannot be overwritten"):
+        own.sql("INSERT OVERWRITE inventory SELECT * FROM inventory")
+    assert own.sql("SELECT sum(content_length) FROM inventory").first()[0] == 3

@@ -61,6 +61,11 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     return _local(url, storage_options)
 
 
+def is_url(place: str) -> bool:
+    """Whether a text names a store by a url, and not by a path; Spark writes that of a file with one slash."""
+    return "://" in place or _FILE_URL.match(place) is not None
+
+
 def refuse_mistyped(url: str) -> None:
     """``InvalidOption`` for what looks more like a url with a slash too few than like a path."""
     if _URL.match(url):

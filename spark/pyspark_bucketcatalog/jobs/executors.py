@@ -29,6 +29,7 @@ from bucketcatalog.state.orders import plan_ended
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share, shares
 from bucketcatalog.store import Store
+from bucketcatalog.store.open import is_url
 from bucketcatalog.store.tickets import carried
 
 from ..types import arrow_schema, conformed, spark_schema
@@ -48,7 +49,7 @@ class CatalogPlace:
     def of(cls, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> CatalogPlace:
         """The place; executors run in other folders, so a path on disk is made whole."""
         text = os.fspath(path)
-        return cls(text if "://" in text else str(Path(text).absolute()), dict(storage_options or {}))
+        return cls(text if is_url(text) else str(Path(text).absolute()), dict(storage_options or {}))
 
     def open(self) -> Catalog:
         """The catalog, opened in this process."""
