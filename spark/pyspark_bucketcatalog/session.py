@@ -55,7 +55,7 @@ def read(
     call the catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
     """
     given = _given(path, database, storage_options, options) | {"table": table}
-    return frame_of(spark, open_relation(given), Natively(native, native_root))
+    return frame_of(spark, open_relation(given), Natively.of(native, native_root))
 
 
 def attach(
@@ -89,7 +89,7 @@ def attach(
     tables = [*dict.fromkeys([*snapshot.tables, *registry.view_names(snapshot, named)])]
     held = {*snapshot.rows, *METADATA_TABLES}
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
-    frame = partial(frame_to_show, spark, natively=Natively(native, native_root))
+    frame = partial(frame_to_show, spark, natively=Natively.of(native, native_root))
     frames = list(in_order(lambda table: frame(relation.of_table(table)), list(views), threads=_AT_ONCE))
     for rows, view in zip(frames, views.values(), strict=True):
         rows.createOrReplaceTempView(quoted(view))

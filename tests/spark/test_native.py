@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_bucketcatalog as bcs
-from bucketcatalog import Catalog, InvalidOption, NotFound
+from bucketcatalog import BucketCatalogError, Catalog, InvalidOption, NotFound
 from bucketcatalog.log import segments
 from pyspark_bucketcatalog.reading import frames, native
 
@@ -349,3 +349,39 @@ def test_files_of_one_size_are_read_apart(spark: SparkSession, tmp_path: Path) -
     frame = native.native_frame(spark, twins, f"file://{lake.path}")
 
     assert frame.count() == 2 * file.rows - 4
+
+
+def test_whether_natively_is_yes_or_no(spark: SparkSession, merged: Lake) -> None:
+    assert "FileScan" not in plan(bcs.read(spark, merged.path, native="false"))  # type: ignore[arg-type] # as options are given
+    for value in ("nonsense", 0, 1, ""):
+        with pytest.raises(InvalidOption, match="native cannot be"):
+            bcs.read(spark, merged.path, native=value)  # type: ignore[arg-type]
+        with pytest.raises(InvalidOption, match="native cannot be"):
+            bcs.attach(spark, merged.path, native=value)  # type: ignore[arg-type]
+
+
+def test_damage_is_told_where_a_database_is_attached(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = Lake(tmp_path / "lake")
+    for file in Path(lake.path).rglob("compactor-1/**/*.parquet"):
+        file.unlink()
+    caplog.set_level(logging.WARNING, logger="pyspark_bucketcatalog")
+
+    bcs.attach(spark, lake.path, view_prefix="gone_")
+    assert any(said.startswith("Table 'objects' cannot be read: ") and ".parquet" in said for said in caplog.messages)
+    with pytest.raises(BucketCatalogError, match=r"\.parquet"):
+        bcs.attach(spark, lake.path, view_prefix="gone_", native=True)
+
+
+def test_who_wants_rows_natively_is_told_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    with pytest.raises(InvalidOption, match="its events are wanted"):
+        bcs.read(spark, lake.path, readChangeFeed=True, native=True)
+    lake.change(2)
+    assert bcs.read(spark, lake.path, table="deleted_objects").count() > 8_192
+    with Catalog(tmp_path / "other").writer("node-1") as writer, writer.transaction() as tx:
+        tx.put("objects", objects(CATS, NAMES))
+    with pytest.raises(InvalidOption, match="no checkpoint holds") as caught:
+        bcs.read(spark, tmp_path / "other", native=True)
+    assert f"bucketcatalog checkpoint {tmp_path / 'other'} --all-writers" in str(caught.value.next_step)

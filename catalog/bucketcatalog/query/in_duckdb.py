@@ -126,6 +126,10 @@ class _Engine:
                 f"{type(connection).__name__!r} is no connection of DuckDB's.", next_step="Give one, such as duckdb.connect()."
             )
         _refuse_alike(schema.names)
+        try:
+            connection.from_arrow(pa.table({"_": pa.array([], pa.int8())}))
+        except package.ConnectionException as error:
+            raise InvalidOption(f"DuckDB shows nothing on this connection: {error}.", next_step="Open another.") from None
         return cls(package, connection)
 
     def streamed(self, rows: Streamed) -> Any:

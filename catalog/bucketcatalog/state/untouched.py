@@ -119,6 +119,8 @@ def outlook(state: TableState, part: Part, ranges: Sequence[KeyRange]) -> str:
     over = (
         f"{new:,} rows over them" + (", perhaps of too many keys" if new > MOST_TOUCHED else "") if new else "nothing over them"
     )
+    if not found:
+        return f"not natively: no file has such rows; {over}"
     return f"natively: {len(found):,} files, {rows:,} rows; {over}"
 
 

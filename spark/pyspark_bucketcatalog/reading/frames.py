@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -47,12 +48,21 @@ class Natively:
     wanted: bool | None = None
     root: str | None = None
 
+    @classmethod
+    def of(cls, wanted: Any, root: str | None) -> Natively:
+        """What a user says; ``InvalidOption`` where that is neither yes nor no."""
+        known = {"none": None, "true": True, "false": False}
+        text = str(wanted).strip().lower()
+        if not isinstance(wanted, bool | str | None) or text not in known:
+            raise InvalidOption(f"native cannot be {wanted!r}.", next_step="Give True or False, or leave it out.")
+        return cls(known[text], root)
+
     def why_not(self, files: Files, url: str) -> str | None:
         """Why Spark is not to read the files itself, or None: also where there are none, and what lies over them is all."""
         if files.why is not None:
             return files.why
         if not files.native:
-            return "no file has such rows" if self.wanted and files.touched > LOCAL_KEYS else None
+            return "no file has such rows" if self.wanted and files.touched > LOCAL_ROWS else None
         return f"nobody says what Spark calls {url}: give native_root" if self.root_of(url) is None else None
 
     def root_of(self, url: str) -> str | None:
@@ -63,12 +73,15 @@ class Natively:
 def frame_to_show(spark: SparkSession, relation: Relation, natively: Natively) -> DataFrame:
     """``frame_of`` for a view among others: where something is damaged, its error comes with a query of this one.
 
-    Of what lies in no files nothing is demanded.
+    Of what lies in no files nothing is demanded. Where it has to be read natively, damage is an error at once.
     """
     lies_in_files = isinstance(relation, TableRelation) and relation.lies_in_files
     try:
         return frame_of(spark, relation, natively if lies_in_files else Natively())
-    except UNREADABLE:
+    except UNREADABLE as error:
+        if natively.wanted:
+            raise
+        _log.warning("Table %r cannot be read: %s", relation.options.table, error)
         return _through_python(spark, relation, relation.schema, [WholeRead(relation)])
 
 
@@ -98,9 +111,11 @@ def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> Dat
     if (found := _few(relation, relation.schema, tasks) if is_small else None) is not None:
         return _local(spark, found)
     if natively.wanted:
+        lies_in_none = "its events are wanted, and only rows lie in files" if relation.options.changes else IN_NO_FILES
         raise InvalidOption(
-            f"Table {relation.options.table!r} cannot be read natively: {why or IN_NO_FILES}.",
-            next_step="Leave out native=True, or mend that.",
+            f"Table {relation.options.table!r} cannot be read natively: {why or lies_in_none}.",
+            next_step="Leave out native=True. Where the rows are merged in no file yet, or too much lies over these: "
+            f"bucketcatalog checkpoint {relation.options.path} --all-writers.",
         )
     if why:
         _log.warning("Table %r is read through Python: %s.", relation.options.table, why)

@@ -79,7 +79,10 @@ def _said(error: Exception) -> str:
     """What an error says, in a line: one of the JVM's is wrapped in words about the call."""
     cause = getattr(error, "java_exception", None)
     text = str(error) if cause is None else str(cause.toString())
-    return next(filter(None, map(str.strip, text.splitlines())), type(error).__name__)
+    lines = [
+        line for line in map(str.strip, text.splitlines()) if line and not line.startswith("An error occurred while calling")
+    ]
+    return lines[0] if lines else type(error).__name__
 
 
 def _is_remote(spark: SparkSession) -> bool:

@@ -96,6 +96,13 @@ def test_a_view_of_columns_that_differ_in_case_alone_is_refused(changed: Catalog
             viewed(changed, View("alike", TABLE, {"text": "plain", "Text": column})).to_duckdb(connection)
 
 
+def test_a_connection_that_is_closed_shows_nothing(changed: Catalog) -> None:
+    closed = duckdb.connect()
+    closed.close()
+    with pytest.raises(InvalidOption, match="DuckDB shows nothing on this connection"):
+        scan(changed).to_duckdb(closed)
+
+
 def test_when_versions_ended_is_a_condition(changed: Catalog, connection: Any) -> None:
     times = sorted(set(scan(changed, f"deleted_{TABLE}").to_arrow()["deleted_at"].to_pylist()))
     assert len(times) > 1
