@@ -111,7 +111,7 @@ class DefaultSource(DataSource):
         return make_writer({**options_of(schema), **self._given}, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Always an error: Spark only reads."""
+        """Always an error: Spark writes batches."""
         self._refuse("write to a catalog", "Write in foreachBatch with bucketcatalog.Catalog(...).writer(...).")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802

@@ -124,9 +124,7 @@ def test_a_fork_is_a_warning_and_where_asked_for_an_error(sample: Sample, tmp_pa
         reader(str(copies[1]), strict=True)
 
 
-def test_writing_and_streaming_say_that_they_cannot(spark: SparkSession, copied: Sample, tmp_path: Path) -> None:
-    with pytest.raises(AnalysisException, match=r"\[USAGE\] This release cannot write to a catalog with Spark"):
-        spark.range(1).write.format("bucketcatalog").mode("append").save(copied.path)
+def test_streaming_says_that_it_cannot(spark: SparkSession, copied: Sample, tmp_path: Path) -> None:
     stream = spark.readStream.format("bucketcatalog").load(copied.path).writeStream.format("noop")
     query = stream.option("checkpointLocation", str(tmp_path / "c")).start()
     with pytest.raises(StreamingQueryException, match=r"\[USAGE\] This release cannot read a catalog as a stream"):
