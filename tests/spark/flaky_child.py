@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog import Catalog
 from bucketcatalog.checkpoint import merge
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
-from pyspark_bucketcatalog.jobs.executors import on_executors
+from pyspark_bucketcatalog.executors import on_executors
 
 PATH, MARKS = sys.argv[1:]
 

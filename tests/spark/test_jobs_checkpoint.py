@@ -22,8 +22,8 @@ from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.format.sealing import RUNS
 from bucketcatalog.model.uuids import uuid_text
 from minio.process import Server
+from pyspark_bucketcatalog.executors import CatalogPlace, on_executors
 from pyspark_bucketcatalog.jobs.checkpointing import MergeOnExecutors
-from pyspark_bucketcatalog.jobs.executors import CatalogPlace, on_executors
 
 from ..kit.roles import credentials
 from .sample import OWNER, Sample, objects, read, rows

@@ -42,7 +42,7 @@ def key(name: str, bucket: str = BUCKET) -> dict[str, Any]:
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices and tasks of a few rows, as larger catalogs have larger ones."""
     monkeypatch.setitem(TableState.plan.__kwdefaults__, "target", 16)
-    monkeypatch.setattr("pyspark_bucketcatalog.jobs.executors.MOST_ROWS", 16)
+    monkeypatch.setattr("pyspark_bucketcatalog.executors.MOST_ROWS", 16)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ and ``spark-submit`` runs ``jobs/__main__.py``. Nothing is imported before it is
 
 ::
 
-    executors        things done on executors, one task each; catalogs opened and the state of tables read there
     checkpointing    ``checkpoint``: planned and published by the driver, merged by executors
     collecting       ``gc``: judged, joined and deleted on executors, purged by the driver
     reaping          ``reap``: found on executors, ended by the driver

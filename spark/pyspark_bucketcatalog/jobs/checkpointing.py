@@ -20,7 +20,7 @@ from bucketcatalog.checkpoint.publish import CheckpointResult
 from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
 from bucketcatalog.write.host_turn import host_turn
 
-from .executors import CatalogPlace, on_executors
+from ..executors import CatalogPlace, on_executors
 
 MOST_TASKS = 256
 

@@ -46,7 +46,7 @@ from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share
 from bucketcatalog.write.writer import Writer
 
-from .executors import CatalogPlace, ended_shares, every_share, frame, on_executors, packed_rows, read_states, sent
+from ..executors import CatalogPlace, ended_shares, every_share, frame, on_executors, packed_rows, read_states, sent
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _LEFT, _SAID = "_live", "_owns", "_needed", "_state", "_gone", "_left", "_said"

@@ -19,7 +19,7 @@ from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.shares import Share
 
-from .executors import CatalogPlace, every_share, frame, packed_rows, read_states
+from ..executors import CatalogPlace, every_share, frame, packed_rows, read_states
 
 
 @dataclass(frozen=True)

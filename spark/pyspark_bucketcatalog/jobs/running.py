@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog.registry import JobTask
 from bucketcatalog.store import Store
 
-from .executors import CatalogPlace, on_executors
+from ..executors import CatalogPlace, on_executors
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from bucketcatalog.write.shares import ShareTask, portions, share_task
 from bucketcatalog.write.staging import WrittenShare
 from bucketcatalog.write.writer import Writer
 
-from ..jobs.executors import CatalogPlace
+from ..executors import CatalogPlace
 from ..options import OPERATIONS, WriteOptions
 from ..types import arrow_schema
 

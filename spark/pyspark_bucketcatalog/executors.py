@@ -32,7 +32,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.open import is_url
 from bucketcatalog.store.tickets import carried
 
-from ..types import arrow_schema, conformed, spark_schema
+from .types import arrow_schema, conformed, spark_schema
 
 
 @dataclass(frozen=True)
