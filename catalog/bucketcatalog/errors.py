@@ -30,6 +30,7 @@
     │   ├── ClockSkew                  the clock is too far from the store's
     │   ├── ForeignBranch              somebody else writes under this writer's id
     │   ├── StaleRead                  what it had read is older than a commit may count on
+    │   ├── StaleBatch                 a batch of a stream of which a later one was committed
     │   ├── WriterBusy                 this machine's writer is open in another of its processes
     │   └── CommitUnknown              the outcome is not known; reopening resolves it
     ├── CorruptionError                a file that is not what it claims to be
@@ -244,6 +245,12 @@ class StaleRead(CommitError):
     """What the transaction had read, or had begun to write, is too old: it may be gone, or what has happened since contradict it."""
 
     code = "STALE_READ"
+
+
+class StaleBatch(CommitError):
+    """A batch of a stream after a later one of the same application was committed."""
+
+    code = "STALE_BATCH"
 
 
 class WriterBusy(CommitError):

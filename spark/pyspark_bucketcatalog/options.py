@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.catalog import DEFAULT_DATABASE
@@ -35,6 +35,18 @@ _NAMES = (
     "startingTimestamp",
     "endingVersion",
     "endingTimestamp",
+)
+_ONLY_OF_STREAMS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "startingState")
+_NAMES_OF_STREAM = (
+    "path",
+    "database",
+    "table",
+    "readChangeFeed",
+    "startingVersion",
+    "startingTimestamp",
+    "ignoreCorruption",
+    "maxPartitionRows",
+    *_ONLY_OF_STREAMS,
 )
 _NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion")
 OPERATIONS = ("put", "update", "delete", "purge")
@@ -109,6 +121,67 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
+class StreamOptions:
+    """A stream of events, as the user asked for it: those after ``start``, or all, and ``with_state`` what there was at the start first.
+
+    ``with_state`` and without a start it begins with what there is when the query first starts.
+    """
+
+    path: str
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    database: str | None = None
+    table: str = "objects"
+    start: Moment = Moment()
+    with_state: bool = False
+    max_files: int | None = None
+    max_bytes: int | None = None
+    ignore_corruption: bool = False
+    max_partition_rows: int = MAX_PARTITION_ROWS
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> StreamOptions:
+        """The stream that these options ask for; ``InvalidOption`` names the one that cannot be."""
+        given, storage = _given(options, _NAMES_OF_STREAM)
+        if "readChangeFeed" in given and not _flag(given, "readChangeFeed"):
+            raise InvalidOption("A stream is one of events.", next_step="Set readChangeFeed to true, or leave it out.")
+        _refuse_both(given, "startingVersion", "startingTimestamp")
+        return cls(
+            path=_path(given),
+            storage=storage,
+            database=given.get("database"),
+            table=given.get("table", "objects"),
+            start=_moment(given, "starting{}"),
+            with_state=_flag(given, "startingState"),
+            max_files=_positive(given, "maxFilesPerTrigger", None),
+            max_bytes=_positive(given, "maxBytesPerTrigger", None),
+            ignore_corruption=_flag(given, "ignoreCorruption"),
+            max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
+        )
+
+
+def speaks_of_a_stream(options: Mapping[str, str]) -> bool:
+    """Whether options can be meant of a stream alone: Spark does not say which of the two is to be read before it is."""
+    names = {name.lower() for name in options}
+    started = not names.isdisjoint({"startingversion", "startingtimestamp"})
+    return (started and "readchangefeed" not in names) or not names.isdisjoint(map(str.lower, _ONLY_OF_STREAMS))
+
+
+def speaks_of_events(options: Mapping[str, str]) -> bool:
+    """Whether events are asked for."""
+    return any(name.lower() == "readchangefeed" and value.strip().lower() == "true" for name, value in options.items())
+
+
+def refuse_rows(options: Mapping[str, str]) -> None:
+    """``InvalidOption`` for a stream whose options do not say that it is one of events: Spark takes its columns for those of rows."""
+    if not speaks_of_events(options) and not speaks_of_a_stream(options):
+        raise InvalidOption(
+            "A stream is one of change events, and nothing says so before Spark asks for its columns.",
+            next_step="Set readChangeFeed to true for all events, startingVersion or startingTimestamp for those from then on, or "
+            "startingState to true for what there is and the events from then on.",
+        )
+
+
+@dataclass(frozen=True)
 class WriteOptions:
     """A write, as the user asked for it.
 
@@ -168,11 +241,14 @@ def _known(key: str, known: Mapping[str, str]) -> str:
             "in Python.",
         )
     name = known.get(key.lower())
+    if name is None and key.lower() in map(str.lower, _ONLY_OF_STREAMS):
+        raise InvalidOption(f"The option {key!r} is about streams.", next_step="Use spark.readStream, or leave it out.")
     if name is None:
         near = difflib.get_close_matches(key.lower(), known, n=1)
         meant = f"Did you mean {known[near[0]]}? " if near else ""
+        of = " of a stream" if "maxFilesPerTrigger" in known.values() else ""
         raise InvalidOption(
-            f"There is no option {key!r}.",
+            f"There is no option {key!r}{of}.",
             next_step=f"{meant}The options are {', '.join(known.values())} and {STORAGE}* for the store.",
         )
     return name
@@ -182,17 +258,21 @@ def _check_combination(given: Mapping[str, str]) -> None:
     changes = _flag(given, "readChangeFeed")
     present = {name for name in given if name != "readChangeFeed" or changes}
     for one, other in _EXCLUDE:
-        if one in present and other in present:
-            step = f"Leave one of them out{'; endingVersion ends the events' if one == 'readChangeFeed' else ''}."
-            if one == "readChangeFeed" and other in ("bucket", "owner", "prefix"):
-                step = "Leave it out, and filter the DataFrame."
-            raise InvalidOption(f"The options {one} and {other} exclude each other.", next_step=step)
+        _refuse_both(present, one, other)
     if not changes:
         for name in _OF_CHANGES:
             if name in present:
                 raise InvalidOption(
                     f"The option {name} is about events.", next_step="Set readChangeFeed to true, or leave it out."
                 )
+
+
+def _refuse_both(present: Collection[str], one: str, other: str) -> None:
+    if one in present and other in present:
+        step = f"Leave one of them out{'; endingVersion ends the events' if one == 'readChangeFeed' else ''}."
+        if one == "readChangeFeed" and other in ("bucket", "owner", "prefix"):
+            step = "Leave it out, and filter the DataFrame."
+        raise InvalidOption(f"The options {one} and {other} exclude each other.", next_step=step)
 
 
 def _path(given: Mapping[str, str]) -> str:
@@ -227,8 +307,13 @@ def _flag(given: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
-def _positive(given: Mapping[str, str], name: str, default: int) -> int:
-    text = given.get(name, str(default)).strip()
+Default = TypeVar("Default", int, int | None)
+
+
+def _positive(given: Mapping[str, str], name: str, default: Default) -> int | Default:
+    if name not in given:
+        return default
+    text = given[name].strip()
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to a whole number above 0.")
     return int(text)

@@ -7,7 +7,7 @@ fixed in the constructor: ``schema()`` is not called where the user gives a sche
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bucketcatalog.errors import BucketCatalogError
 
     from .reading.relation import Relation
+    from .reading.streaming import Stream
 
 # The engine is imported in the methods: finding data sources must neither take its time nor fail where it cannot be imported.
 
@@ -57,7 +58,6 @@ class DefaultSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         from bucketcatalog.errors import BucketCatalogError
 
-        from .reading.relation import open_relation
         from .sqltables import creates_table, table_options
 
         super().__init__({})  # the base would keep them for all to read
@@ -65,13 +65,32 @@ class DefaultSource(DataSource):
         given = dict(options) if self._of_table is None else self._of_table
         self._given = given
         self._relation: Relation | None = None
+        self._stream: Stream | None = None
         self._why_unread: BucketCatalogError | None = None
         # Without a path this may be a query of a SQL table, whose options come with the columns.
         if "path" in given:
             try:
-                self._relation = open_relation(given)
+                self._open_for_either(given)
             except BucketCatalogError as error:  # which is none of a write: Spark does not say yet which it is
                 self._why_unread = error
+
+    def _open_for_either(self, given: Mapping[str, str]) -> None:
+        """Open what is to be read, be it a batch or a stream: Spark does not say yet which."""
+        from bucketcatalog.errors import HistoryPruned
+
+        from .options import speaks_of_a_stream, speaks_of_events
+        from .reading.relation import open_relation
+        from .reading.streaming import open_stream
+
+        if speaks_of_a_stream(given):
+            self._stream = open_stream(given)
+            return
+        try:
+            self._relation = open_relation(given)
+        except HistoryPruned as error:  # which a stream that began long ago does not mind
+            if not speaks_of_events(given):
+                raise
+            self._stream, self._why_unread = open_stream(given), error
 
     @classmethod
     def name(cls) -> str:
@@ -83,7 +102,7 @@ class DefaultSource(DataSource):
         from .sqltables import with_options
         from .types import spark_schema
 
-        columns = spark_schema(self._open({}).schema)
+        columns = spark_schema(self._stream.schema if self._stream is not None else self._open({}).schema)
         return columns if self._of_table is None else with_options(columns, self._of_table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -110,15 +129,18 @@ class DefaultSource(DataSource):
 
         return make_writer({**options_of(schema), **self._given}, schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Always an error: Spark writes batches."""
-        self._refuse("write to a catalog", "Write in foreachBatch with bucketcatalog.Catalog(...).writer(...).")
-
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Always an error: Spark reads batches."""
-        self._refuse("read a catalog as a stream", "Read events in batches with readChangeFeed and startingVersion.")
+        """A reader of the table's events from where the options say; ``InvalidOption`` where it has no such columns."""
+        from .options import refuse_rows
+        from .reading.streaming import ChangesStreamReader, open_stream
 
-    def _refuse(self, what: str, next_step: str) -> NoReturn:
-        from bucketcatalog import UsageError
+        if self._stream is None:
+            refuse_rows(self._given)
+        return ChangesStreamReader(self._stream or open_stream(self._given), schema)
 
-        raise UsageError(f"This release cannot {what} with Spark.", next_step=next_step)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """A writer of batches of rows with these columns; a typed error where the table does not take them."""
+        from .sqltables import options_of
+        from .writing.batch import make_stream_writer
+
+        return make_stream_writer({**options_of(schema), **self._given}, schema, overwrite=overwrite)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
 from bucketcatalog import Catalog, CatalogWarning, ForkDetected, InvalidOption, NotFound, UsageError
@@ -33,7 +33,7 @@ from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
         ({"strict": "maybe"}, r"\[INVALID_OPTION\] The option strict is 'maybe'. Next: Set it to true or false"),
         ({"maxPartitionRows": "0"}, r"\[INVALID_OPTION\] The option maxPartitionRows"),
         ({"timestampAsOf": "@1", "versionAsOf": "1"}, r"\[INVALID_OPTION\] .* exclude each other"),
-        ({"startingVersion": "1"}, r"\[INVALID_OPTION\] .*readChangeFeed"),
+        ({"endingVersion": "1"}, r"\[INVALID_OPTION\] .*readChangeFeed"),
         ({"readChangeFeed": "true", "bucket": "cats"}, r"\[INVALID_OPTION\] .*filter the DataFrame"),
         ({"timestampAsOf": "yesterday"}, r"\[INVALID_TIME\] 'yesterday' is not a time"),
         ({"timestampAsOf": "2999-01-01"}, r"\[INVALID_TIME\] .* after now"),
@@ -53,7 +53,7 @@ from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
 )
 def test_a_wrong_option_is_named_with_what_to_do(sample: Sample, options: dict[str, str], message: str) -> None:
     with pytest.raises((UsageError, NotFound), match=message):
-        DefaultSource({"path": sample.path, **{name.lower(): value for name, value in options.items()}})
+        DefaultSource({"path": sample.path, **{name.lower(): value for name, value in options.items()}}).schema()
 
 
 def test_sparks_own_error_holds_the_code_and_the_next_step(spark: SparkSession, sample: Sample) -> None:
@@ -122,13 +122,6 @@ def test_a_fork_is_a_warning_and_where_asked_for_an_error(sample: Sample, tmp_pa
         assert reader(str(copies[1]), table="buckets").partitions()
     with pytest.raises(ForkDetected, match="forked"):
         reader(str(copies[1]), strict=True)
-
-
-def test_streaming_says_that_it_cannot(spark: SparkSession, copied: Sample, tmp_path: Path) -> None:
-    stream = spark.readStream.format("bucketcatalog").load(copied.path).writeStream.format("noop")
-    query = stream.option("checkpointLocation", str(tmp_path / "c")).start()
-    with pytest.raises(StreamingQueryException, match=r"\[USAGE\] This release cannot read a catalog as a stream"):
-        query.processAllAvailable()
 
 
 def test_values_of_storage_options_are_shown_nowhere() -> None:

@@ -20,4 +20,5 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     changes     events and differences between two cuts
     seen        what a process has read of a database
     database    a database as this process knows it: its log, its tables, and what has been read of it
+    following   what lies between a cut that a reader has reached and now, in portions that are cuts
 """

@@ -94,7 +94,7 @@ class Changes(InBatches):
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The read in parts of about so many events, for other processes: of the transactions that hold events of the table."""
-        concerned = [t for t in self.transactions if _concerns(t, self.table.name)]
+        concerned = [t for t in self.transactions if self.table.name in tables_in(t)]
         weights = [max(t.events, 1) for t in concerned]
         return [
             EventsTask(
@@ -128,13 +128,13 @@ class EventsTask:
             yield pa.Table.from_batches([batch])
 
 
-def _concerns(transaction: Transaction, table: str) -> bool:
-    named = (
+def tables_in(transaction: Transaction) -> frozenset[str]:
+    """The tables of which a transaction holds events."""
+    return frozenset(
         {action.table for action in transaction.actions}
         | {place.header.table for place in transaction.blocks}
         | {segment.run.table for segment in transaction.segments}
     )
-    return table in named
 
 
 def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_aside: bool = False) -> Changes:

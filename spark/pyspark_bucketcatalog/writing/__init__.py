@@ -1,1 +1,7 @@
-"""Writing: rows of a DataFrame as events of one transaction. Executors put segments, and one process commits."""
+"""Writing: rows of a DataFrame as events of one transaction. Executors put segments, and one process commits.
+
+::
+
+    write     a write of rows: tasks put segments, one commit names them
+    batch     Spark's writers, of a batch and of a stream's batches
+"""
