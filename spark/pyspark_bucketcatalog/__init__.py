@@ -13,10 +13,18 @@ if TYPE_CHECKING:
     from . import jobs
     from .session import attach, read, register
     from .source import DefaultSource
+    from .writing.changing import delete, update
 
-__all__ = ["DefaultSource", "attach", "jobs", "read", "register"]
+__all__ = ["DefaultSource", "attach", "delete", "jobs", "read", "register", "update"]
 
-_HOMES = {"DefaultSource": ".source", "attach": ".session", "read": ".session", "register": ".session"}
+_HOMES = {
+    "DefaultSource": ".source",
+    "attach": ".session",
+    "delete": ".writing.changing",
+    "read": ".session",
+    "register": ".session",
+    "update": ".writing.changing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -340,3 +341,21 @@ def _storage_value(text: str) -> Any:
         except ValueError:
             return text
     return text
+
+
+def given_options(
+    path: str | os.PathLike[str], database: str | None, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> dict[str, str]:
+    """The options of a read as Spark carries them."""
+    given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
+    given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
+    columns = options.get("columns")
+    named = {} if columns is None or isinstance(columns, str) else {"columns": ",".join(columns)}
+    return given | {name: _text(value) for name, value in {**options, **named}.items()}
+
+
+def _text(value: Any) -> str:
+    """An option's value as Spark carries it."""
+    if isinstance(value, (bool, Mapping, list)):
+        return json.dumps(value)
+    return str(value)

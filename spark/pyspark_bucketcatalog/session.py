@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping
@@ -18,7 +17,7 @@ from bucketcatalog.parallel import in_order
 from bucketcatalog.query.metadata import METADATA_TABLES
 from bucketcatalog.query.views import SqlView
 
-from .options import STORAGE
+from .options import given_options
 from .reading.frames import Natively, frame_of, frame_to_show
 from .reading.relation import open_relation
 from .source import DefaultSource
@@ -54,7 +53,7 @@ def read(
     where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems
     call the catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
     """
-    given = _given(path, database, storage_options, options) | {"table": table}
+    given = given_options(path, database, storage_options, options) | {"table": table}
     return frame_of(spark, open_relation(given), Natively.of(native, native_root))
 
 
@@ -79,7 +78,7 @@ def attach(
     where two tables would be called alike or one cannot be read as ``native`` demands, and then nothing is shown; a warning for what else
     cannot be.
     """
-    given = _given(path, database, storage_options, options)
+    given = given_options(path, database, storage_options, options)
     for name in given:
         if name.lower() in _OF_ONE_TABLE:
             raise InvalidOption(f"The option {name} is about one table.", next_step="Use spark.read for that table.")
@@ -149,21 +148,3 @@ def _show_query(spark: SparkSession, sql: str, view: str) -> str:
     except AnalysisException as error:
         return str(error).splitlines()[0]
     return ""
-
-
-def _given(
-    path: str | os.PathLike[str], database: str | None, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
-) -> dict[str, str]:
-    """The options of a read as Spark carries them."""
-    given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
-    given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
-    columns = options.get("columns")
-    named = {} if columns is None or isinstance(columns, str) else {"columns": ",".join(columns)}
-    return given | {name: _text(value) for name, value in {**options, **named}.items()}
-
-
-def _text(value: Any) -> str:
-    """An option's value as Spark carries it."""
-    if isinstance(value, (bool, Mapping, list)):
-        return json.dumps(value)
-    return str(value)

@@ -3,5 +3,6 @@
 ::
 
     write     a write of rows: tasks put segments, one commit names them
+    changing  ``delete`` and ``update``: rows that a condition is true of, at the versions that it saw
     batch     Spark's writers, of a batch and of a stream's batches
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +44,7 @@ _OF_KEYS = (EventKind.DELETE, EventKind.PURGE)
 class Write:
     """How rows are written: as events of the kinds that ``tasks`` has, one, or with ``by_column`` as the column of that name says.
 
-    It is picklable, and the same for all tasks and for the commit; ``operation`` is what the log calls it.
+    It is picklable, and the same for all tasks and for the commit; ``operation`` is what the log calls it, with its ``metadata``.
     """
 
     place: CatalogPlace
@@ -52,6 +52,7 @@ class Write:
     tasks: Mapping[EventKind, ShareTask]
     by_column: bool
     operation: str = "spark write"
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def writer(self) -> str:
@@ -104,7 +105,9 @@ class Write:
                 with catalog.writer(chosen, database=asked.database) as writer:
                     # An application may write to several tables by one number, as in foreachBatch.
                     application = None if asked.app_id is None else f"{asked.app_id}:{asked.table}"
-                    with writer.transaction(operation=self.operation, app_id=application, app_version=asked.app_version) as tx:
+                    with writer.transaction(
+                        operation=self.operation, metadata=self.metadata, app_id=application, app_version=asked.app_version
+                    ) as tx:
                         tx.adopt(shares)
                 return tx.committed
             except CommitUnknown:
@@ -174,15 +177,15 @@ def _takes(table: Table, kind: EventKind, column: str) -> bool:
 
 def _stored_as(rows: pa.Table, table: Table) -> pa.Table:
     """Rows of Spark's with the numbers that it has no type for: 64 bits without a sign are decimals there."""
-    for at, field in enumerate(rows.schema):
-        column = table.by_name.get(field.name)
-        if column is not None and column.type is DataType.UINT64 and pa.types.is_decimal(field.type):
+    for at, given in enumerate(rows.schema):
+        column = table.by_name.get(given.name)
+        if column is not None and column.type is DataType.UINT64 and pa.types.is_decimal(given.type):
             try:
                 numbers: Any = rows.column(at).cast(pa.uint64())
             except pa.ArrowInvalid as error:
                 raise InvalidRows(
-                    f"Column {field.name!r} for table {table.name!r}: {str(error).splitlines()[0]}.",
+                    f"Column {given.name!r} for table {table.name!r}: {str(error).splitlines()[0]}.",
                     next_step="Give whole numbers from 0 to 18446744073709551615.",
                 ) from None
-            rows = rows.set_column(at, field.name, numbers)
+            rows = rows.set_column(at, given.name, numbers)
     return rows

@@ -1,0 +1,183 @@
+"""``bcs.delete`` and ``bcs.update``: what SQL's statements do elsewhere, which Spark hands to no Python source.
+
+Rows are read at one cut, with their versions, and each event names the version that it was read with. So what somebody else commits
+meanwhile stays as it is: a row that was put again is another version. Spark reads, filters and computes; executors put segments; the
+driver commits once.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from bucketcatalog import InvalidOption
+from bucketcatalog.model.tables import Default, Table
+from bucketcatalog.query.changes import changed_table
+from bucketcatalog.write.intake import VERSION_COLUMN
+
+from ..executors import sent
+from ..options import given_options
+from ..reading.frames import Natively, frame_of
+from ..reading.relation import open_relation
+from ..types import quoted, spark_schema
+from .write import Write, plan_write
+
+_LONGEST_WHERE = 1_000
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What was changed: how many rows, as which version, of those at the version that was read. Without rows nothing is committed."""
+
+    rows: int
+    version: str | None
+    read: str
+
+
+def delete(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    table: str = "objects",
+    *,
+    where: str | Column,
+    writer: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+    native_root: str | None = None,
+) -> Changed:
+    """Delete the rows of a table that a condition of Spark SQL is true of, in one transaction that names the versions it saw.
+
+    Without a ``writer`` it is this machine's own; ``native`` and ``native_root`` are as of ``read``. ``InvalidOption`` for a condition that
+    Spark cannot apply to the table's rows.
+    """
+    change = _Change(spark, given_options(path, database, storage_options, {"table": table}), "delete", writer, where)
+    return change.run(Natively.of(native, native_root), {})
+
+
+def update(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    table: str = "objects",
+    *,
+    set: Mapping[str, str | Column],
+    where: str | Column,
+    writer: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+    native_root: str | None = None,
+) -> Changed:
+    """Update the rows of a table that a condition of Spark SQL is true of, in one transaction that names the versions it saw.
+
+    ``set`` has an expression for each column that changes, of the columns as they were. A version stays the same, so that its key, its id
+    and where its data lies cannot change; ``modified`` becomes the commit time unless it is set. The rest is as of ``delete``.
+    """
+    change = _Change(spark, given_options(path, database, storage_options, {"table": table}), "update", writer, where)
+    return change.run(Natively.of(native, native_root), set)
+
+
+@dataclass(frozen=True)
+class _Change:
+    spark: SparkSession
+    given: Mapping[str, str]
+    operation: str
+    writer: str | None
+    where: str | Column
+
+    def run(self, natively: Natively, new: Mapping[str, str | Column]) -> Changed:
+        """Read, filter, compute, put and commit."""
+        relation = open_relation(self.given)
+        snapshot = relation.snapshot
+        table = changed_table(snapshot, relation.options.table)
+        _refuse_fixed(table, new)
+        own = {name: value for name, value in self.given.items() if name == "path" or name.startswith("storage.")}
+        own |= {"database": snapshot.database, "table": table.name, "operation": self.operation}
+        own |= {} if self.writer is None else {"writer": self.writer}
+        needed = [*table.by_name, VERSION_COLUMN] if self.operation == "update" else self._needed(table)
+        columns = relation.available
+        write = plan_write(own, spark_schema(pa.schema([columns.field(name) for name in self._written(table, needed)])))
+        # What is read now is no older than what the write says that it rests on.
+        relation = open_relation({**self.given, "columns": ",".join(needed)})
+        rows = self._changed(frame_of(self.spark, relation, natively), table, new)
+        write = replace(write, operation=self.operation, metadata=self._said())
+        shares = [share for each in _put(rows, write) for share in each]
+        committed = write.commit(shares) if shares else None
+        version = None if committed is None else committed.version
+        return Changed(sum(share.events for share in shares), version, relation.snapshot.version)
+
+    def _needed(self, table: Table) -> list[str]:
+        """The columns that a deletion reads: each that the condition can name is part of its text."""
+        text = self.where.lower() if isinstance(self.where, str) else None
+        named = [name for name in table.by_name if text is None or name.lower() in text]
+        return [*dict.fromkeys([*table.key, *named, VERSION_COLUMN])]
+
+    def _written(self, table: Table, needed: list[str]) -> list[str]:
+        return needed if self.operation == "update" else [*table.key, VERSION_COLUMN]
+
+    def _changed(self, rows: DataFrame, table: Table, new: Mapping[str, str | Column]) -> DataFrame:
+        """The rows that change, as the events have them."""
+        kinds = {field.name: field.dataType for field in rows.schema.fields}
+        times = [c.name for c in table.columns if c.default is Default.MODIFIED and c.name in kinds]
+        fresh: dict[str, Column] = {name: F.lit(None) for name in times} if self.operation == "update" else {}
+        fresh |= {name: _expression(value) for name, value in new.items()}
+        try:
+            found = rows.where(self.where)
+            kept = self._written(table, rows.columns)
+            shown = [fresh[name].cast(kinds[name]).alias(name) if name in fresh else F.col(quoted(name)) for name in kept]
+            found = found.select(*shown)
+            _ = found.schema  # Spark Connect looks at the columns no sooner
+        except AnalysisException as error:
+            raise InvalidOption(
+                f"Spark cannot do this to rows of {table.name!r}: {_first_line(error)}",
+                next_step=f"Write where and set as Spark SQL, of the columns {', '.join(table.by_name)}.",
+            ) from None
+        return found
+
+    def _said(self) -> dict[str, str]:
+        """What the log says of the condition."""
+        text = str(self.where)
+        return {"where": text} if len(text) <= _LONGEST_WHERE else {}
+
+
+def _put(rows: DataFrame, write: Write) -> Iterator[tuple[Any, ...]]:
+    """What the tasks have put; one that Spark does again puts again, and is counted once."""
+    packed = sent(write)
+
+    def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task: Write = pickle.loads(packed)
+        yield pa.record_batch({"shares": pa.array([pickle.dumps(task.put(batches))], pa.binary())})
+
+    for row in rows.mapInArrow(put, "shares binary").collect():
+        yield pickle.loads(row.shares)
+
+
+def _first_line(error: AnalysisException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _expression(value: str | Column) -> Column:
+    return F.expr(value) if isinstance(value, str) else value
+
+
+def _refuse_fixed(table: Table, new: Mapping[str, str | Column]) -> None:
+    """``InvalidOption`` for a column that the table has not, or that no update of a version can change."""
+    fixed = {*table.key, *([table.id] if table.id is not None else ()), *table.data_reference}
+    for name in new:
+        if name not in table.by_name:
+            raise InvalidOption(
+                f"Table {table.name!r} has no column {name!r}.", next_step=f"Set some of {', '.join(table.by_name)}."
+            )
+        if name in fixed:
+            raise InvalidOption(
+                f"Column {name!r} of table {table.name!r} is part of what a version is, and no update changes it.",
+                next_step="Put rows with other keys, and delete these.",
+            )
