@@ -34,7 +34,7 @@ ANY_SPEED = settings(
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Generated cases of one kind: so many in a batch of ``make explore``, a third of them in ``make test``, in so many tests.
+    """Generated cases of one kind: so many in a batch of ``make explore``, a third of them or ``fewer`` in ``make test``, in so many tests.
 
     Where they need a ``server``, ``make explore`` leaves them out unless it is asked for them.
     """
@@ -43,11 +43,14 @@ class Search:
     cases: int
     shares: int = 1
     server: bool = False
+    fewer: int | None = None
 
     @property
     def cases_of_a_test(self) -> int:
         """How many each of its tests takes here."""
-        return math.ceil(self.cases / self.shares / (1 if "BUCKETCATALOG_SEED" in os.environ else 3))
+        if "BUCKETCATALOG_SEED" in os.environ:
+            return math.ceil(self.cases / self.shares)
+        return math.ceil(self.cases / self.shares / 3) if self.fewer is None else self.fewer
 
 
 SEARCHES = {
@@ -72,6 +75,7 @@ SEARCHES = {
     "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),
     "natively": Search("tests/spark/test_native_histories.py", 60),
+    "streams": Search("tests/spark/test_stream_kills.py", 50, fewer=3),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 2, server=True),
 }
 """What ``make explore`` searches in, by name."""
