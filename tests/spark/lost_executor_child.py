@@ -18,11 +18,9 @@ from pyspark.sql import SparkSession
 import pyspark_bucketcatalog as bcs
 from pyspark_bucketcatalog.reading import frames
 
-PATH = sys.argv[1]
 
-
-def executors() -> list[int]:
-    """The processes of executors that this process's Spark has started."""
+def executors(application: str) -> list[int]:
+    """The processes of executors that an application of this machine's has started."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -30,14 +28,14 @@ def executors() -> list[int]:
                 command = (process / "cmdline").read_text()
             except OSError:
                 continue
-            if "CoarseGrainedExecutorBackend" in command and APPLICATION in command:
+            if "CoarseGrainedExecutorBackend" in command and application in command:
                 found.append(int(process.name))
     return found
 
 
-def kill_one() -> None:
+def kill_one(application: str) -> None:
     """End an executor, without a word."""
-    os.kill(executors()[0], signal.SIGKILL)
+    os.kill(executors(application)[0], signal.SIGKILL)
 
 
 if __name__ == "__main__":
@@ -49,13 +47,13 @@ if __name__ == "__main__":
         .config("spark.sql.files.maxPartitionBytes", "65536")
         .getOrCreate()
     )
-    APPLICATION = session.sparkContext.applicationId
+    application = session.sparkContext.applicationId
     frames.LOCAL_KEYS = 0
-    frame = bcs.read(session, PATH, native=True)
+    frame = bcs.read(session, sys.argv[1], native=True)
     answers = [frame.agg({"content_length": "sum"}).first()[0]]
-    kill_one()
+    kill_one(application)
     answers.append(frame.agg({"content_length": "sum"}).first()[0])
-    later = threading.Timer(0.3, kill_one)
+    later = threading.Timer(0.3, kill_one, [application])
     later.start()
     slow = frame.selectExpr("content_length + 0 * length(repeat(name, 1000)) AS length")
     answers.append(slow.agg({"length": "sum"}).first()[0])
