@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from dataclasses import replace
@@ -17,13 +18,14 @@ pytestmark = pytest.mark.once
 EXAMPLES = [
     path for path in sorted(ROOT.glob("examples/*.py")) if "pyspark" in path.read_text() and not path.name.startswith("demo")
 ]
+FOLDERS = re.compile(r"""(["'])(lake|incoming|received|state/\w+)\1""")
+"""What the documents call the folders of their examples."""
 
 
 @pytest.mark.parametrize("file", files_with("python spark"), ids=lambda file: str(file.relative_to(ROOT)))
 def test_spark_blocks_run(file: Path, tmp_path: Path, spark: SparkSession) -> None:
-    # The session runs in another folder, so what the documents call lake has to be said in full.
-    lake = str(tmp_path / "lake")
-    blocks = [replace(b, text=b.text.replace('"lake"', f'"{lake}"').replace("'lake'", f"'{lake}'")) for b in blocks_of(file)]
+    # The session runs in another folder, so what the documents name has to be said in full.
+    blocks = [replace(b, text=FOLDERS.sub(rf"\1{tmp_path}/\2\1", b.text)) for b in blocks_of(file)]
     try:
         run_blocks(blocks, tmp_path, {"spark": spark}, skip=frozenset())
     finally:
