@@ -69,6 +69,7 @@ SEARCHES = {
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "conditions": Search("tests/property/test_conditions.py", 18),
+    "changes": Search("tests/property/test_changes.py", 18),
     "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),
     "natively": Search("tests/spark/test_native_histories.py", 60),
