@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import jobs
-    from .session import attach, read, register
+    from .session import attach, changes, diff, read, register
     from .source import DefaultSource
 
-__all__ = ["DefaultSource", "attach", "jobs", "read", "register"]
+__all__ = ["DefaultSource", "attach", "changes", "diff", "jobs", "read", "register"]
 
-_HOMES = {"DefaultSource": ".source", "attach": ".session", "read": ".session", "register": ".session"}
+_HOMES = {"DefaultSource": ".source"} | dict.fromkeys(("attach", "changes", "diff", "read", "register"), ".session")
 
 
 def __getattr__(name: str) -> Any:

@@ -31,6 +31,7 @@ _NAMES = (
     "ignoreCorruption",
     "maxPartitionRows",
     "readChangeFeed",
+    "readDifference",
     "startingVersion",
     "startingTimestamp",
     "endingVersion",
@@ -42,7 +43,8 @@ _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
     ("startingVersion", "startingTimestamp"),
     ("endingVersion", "endingTimestamp"),
-    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix")),
+    ("readChangeFeed", "readDifference"),
+    *((read, name) for read in ("readChangeFeed", "readDifference") for name in ("timestampAsOf", "versionAsOf")),
 ]
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 
@@ -64,8 +66,8 @@ class Moment:
 class ReadOptions:
     """A read, as the user asked for it.
 
-    Without ``columns`` those are read that are shown unasked. ``at`` is the state to read, or with ``changes`` the end of the events;
-    ``start`` is meant only there.
+    Without ``columns`` those are read that are shown unasked. ``at`` is the state to read, or with ``changes`` or ``difference`` the end of
+    what lies between; ``start`` is meant only there.
     """
 
     path: str
@@ -76,6 +78,7 @@ class ReadOptions:
     at: Moment = Moment()
     start: Moment = Moment()
     changes: bool = False
+    difference: bool = False
     bucket: str | None = None
     owner: str | None = None
     prefix: str | None = None
@@ -88,8 +91,8 @@ class ReadOptions:
         """The read that these options ask for; ``InvalidOption`` names the one that cannot be."""
         given, storage = _given(options, _NAMES)
         _check_combination(given)
-        changes = _flag(given, "readChangeFeed")
-        end = "ending{}" if changes else "{}AsOf"
+        changes, difference = _flag(given, "readChangeFeed"), _flag(given, "readDifference")
+        end = "ending{}" if changes or difference else "{}AsOf"
         return cls(
             path=_path(given),
             storage=storage,
@@ -99,6 +102,7 @@ class ReadOptions:
             at=_moment(given, end),
             start=_moment(given, "starting{}"),
             changes=changes,
+            difference=difference,
             bucket=given.get("bucket"),
             owner=given.get("owner"),
             prefix=given.get("prefix"),
@@ -179,19 +183,19 @@ def _known(key: str, known: Mapping[str, str]) -> str:
 
 
 def _check_combination(given: Mapping[str, str]) -> None:
-    changes = _flag(given, "readChangeFeed")
-    present = {name for name in given if name != "readChangeFeed" or changes}
+    between = {name for name in ("readChangeFeed", "readDifference") if _flag(given, name)}
+    present = {name for name in given if name not in ("readChangeFeed", "readDifference")} | between
     for one, other in _EXCLUDE:
         if one in present and other in present:
-            step = f"Leave one of them out{'; endingVersion ends the events' if one == 'readChangeFeed' else ''}."
-            if one == "readChangeFeed" and other in ("bucket", "owner", "prefix"):
-                step = "Leave it out, and filter the DataFrame."
+            ends = {"readChangeFeed": "; endingVersion ends the events", "readDifference": "; endingVersion is what it ends with"}
+            step = f"Leave one of them out{ends.get(one, '') if other not in between else ''}."
             raise InvalidOption(f"The options {one} and {other} exclude each other.", next_step=step)
-    if not changes:
+    if not between:
         for name in _OF_CHANGES:
             if name in present:
                 raise InvalidOption(
-                    f"The option {name} is about events.", next_step="Set readChangeFeed to true, or leave it out."
+                    f"The option {name} is about events and differences.",
+                    next_step="Set readChangeFeed or readDifference to true, or leave it out.",
                 )
 
 

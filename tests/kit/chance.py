@@ -73,6 +73,7 @@ SEARCHES = {
     "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),
     "natively": Search("tests/spark/test_native_histories.py", 60),
+    "changes in Spark": Search("tests/spark/test_changes.py", 18),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 2, server=True),
 }
 """What ``make explore`` searches in, by name."""

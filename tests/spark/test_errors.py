@@ -34,7 +34,19 @@ from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
         ({"maxPartitionRows": "0"}, r"\[INVALID_OPTION\] The option maxPartitionRows"),
         ({"timestampAsOf": "@1", "versionAsOf": "1"}, r"\[INVALID_OPTION\] .* exclude each other"),
         ({"startingVersion": "1"}, r"\[INVALID_OPTION\] .*readChangeFeed"),
-        ({"readChangeFeed": "true", "bucket": "cats"}, r"\[INVALID_OPTION\] .*filter the DataFrame"),
+        ({"startingTimestamp": "@1"}, r"\[INVALID_OPTION\] .*readDifference"),
+        (
+            {"readChangeFeed": "true", "readDifference": "true"},
+            r"\[INVALID_OPTION\] .* exclude each other. Next: Leave one of them out\.$",
+        ),
+        (
+            {"readDifference": "true", "versionAsOf": "1"},
+            r"\[INVALID_OPTION\] .* exclude each other.*endingVersion is what it ends with",
+        ),
+        (
+            {"readChangeFeed": "true", "bucket": "cow"},
+            r"\[NOT_FOUND\] There is no bucket 'cow' in database 'photos' at this version",
+        ),
         ({"timestampAsOf": "yesterday"}, r"\[INVALID_TIME\] 'yesterday' is not a time"),
         ({"timestampAsOf": "2999-01-01"}, r"\[INVALID_TIME\] .* after now"),
         ({"versionAsOf": "nightly"}, r"\[INVALID_VERSION\] There is no tag 'nightly'"),
@@ -53,7 +65,7 @@ from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
 )
 def test_a_wrong_option_is_named_with_what_to_do(sample: Sample, options: dict[str, str], message: str) -> None:
     with pytest.raises((UsageError, NotFound), match=message):
-        DefaultSource({"path": sample.path, **{name.lower(): value for name, value in options.items()}})
+        DefaultSource({"path": sample.path, **{name.lower(): value for name, value in options.items()}}).schema()
 
 
 def test_sparks_own_error_holds_the_code_and_the_next_step(spark: SparkSession, sample: Sample) -> None:
