@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from bucketcatalog import Catalog
+from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.render import chosen
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
@@ -225,7 +226,7 @@ def open_relation(options: Mapping[str, str]) -> Relation:
         where = conditions_between(start, snapshot, asked)
     else:
         where = {} if asked.table in METADATA_TABLES else conditions(snapshot, asked)
-    pinned = Pinned(asked, database, snapshot.version, ":" if start is None else start.version, where)
+    pinned = Pinned(asked, database, snapshot.version, str(Cut() if start is None else start.cut), where)
     return _opened(pinned, catalog, snapshot)
 
 
