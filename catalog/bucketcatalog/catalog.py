@@ -33,12 +33,14 @@ from .model.names import (
     writer_id,
 )
 from .model.times import Age, Time, age_micros
-from .query.changes import Changes, Diff, changed_table, changes_between
+from .query.changes import Changes, changed_table, changes_between
 from .query.database import Database, databases_in, require
+from .query.difference import Diff
 from .query.info import Information, describe
 from .query.snapshot import Snapshot
 from .registry import RunTasks, in_turn
 from .registry.installed import Registry
+from .state.conditions import Where
 from .store import Store
 from .store.obstacles import Obstacles, PastObstacles
 from .store.open import store_at
@@ -162,10 +164,13 @@ class Catalog:
         table: str = "objects",
         start: Version | None = None,
         end: Version | None = None,
+        where: Where | None = None,
         ignore_set_aside: bool = False,
         ignore_corruption: bool = False,
     ) -> Changes:
         """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
+
+        ``where`` has conditions on columns of its key, as a scan takes them: blocks of other keys are not read.
 
         ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted,
         ``SetAsideError`` where events of a file are missing that was set aside, unless that is to be ignored. With ``ignore_corruption``
@@ -174,7 +179,7 @@ class Catalog:
         with without_naming_tags():  # a tag keeps a state, and no events
             later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
             since = self._from(later, start)
-            return changes_between(since, later, table, ignore_set_aside=ignore_set_aside)
+            return changes_between(since, later, table, where=where, ignore_set_aside=ignore_set_aside)
 
     def diff(
         self,
@@ -183,14 +188,17 @@ class Catalog:
         table: str = "objects",
         start: Version | None = None,
         end: Version | None = None,
+        where: Where | None = None,
         ignore_corruption: bool = False,
     ) -> Diff:
         """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now).
 
+        ``where`` has conditions on columns of its key, as a scan takes them: other ranges of keys are not read.
+
         With ``ignore_corruption`` keys of which either lacks rows are left out, with a warning.
         """
         later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
-        return Diff(self._from(later, start), later, changed_table(later, table))
+        return Diff.between(self._from(later, start), later, changed_table(later, table), where)
 
     def tag(
         self,

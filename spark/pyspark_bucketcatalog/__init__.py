@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import jobs
-    from .session import attach, read, register
+    from .session import attach, changes, diff, read, register
     from .source import DefaultSource
     from .writing.changing import delete, update
 
-__all__ = ["DefaultSource", "attach", "delete", "jobs", "read", "register", "update"]
+__all__ = ["DefaultSource", "attach", "changes", "delete", "diff", "jobs", "read", "register", "update"]
 
-_HOMES = {
-    "DefaultSource": ".source",
-    "attach": ".session",
-    "delete": ".writing.changing",
-    "read": ".session",
-    "register": ".session",
-    "update": ".writing.changing",
-}
+_HOMES = {"DefaultSource": ".source"} | dict.fromkeys(("attach", "changes", "diff", "read", "register"), ".session")
+_HOMES |= dict.fromkeys(("delete", "update"), ".writing.changing")
 
 
 def __getattr__(name: str) -> Any:

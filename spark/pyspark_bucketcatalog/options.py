@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -32,6 +32,7 @@ _NAMES = (
     "ignoreCorruption",
     "maxPartitionRows",
     "readChangeFeed",
+    "readDifference",
     "startingVersion",
     "startingTimestamp",
     "endingVersion",
@@ -55,7 +56,8 @@ _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
     ("startingVersion", "startingTimestamp"),
     ("endingVersion", "endingTimestamp"),
-    *(("readChangeFeed", name) for name in ("timestampAsOf", "versionAsOf", "bucket", "owner", "prefix")),
+    ("readChangeFeed", "readDifference"),
+    *((read, name) for read in ("readChangeFeed", "readDifference") for name in ("timestampAsOf", "versionAsOf")),
 ]
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 
@@ -77,8 +79,8 @@ class Moment:
 class ReadOptions:
     """A read, as the user asked for it.
 
-    Without ``columns`` those are read that are shown unasked. ``at`` is the state to read, or with ``changes`` the end of the events;
-    ``start`` is meant only there.
+    Without ``columns`` those are read that are shown unasked. ``at`` is the state to read, or with ``changes`` or ``difference`` the end of
+    what lies between; ``start`` is meant only there.
     """
 
     path: str
@@ -89,6 +91,7 @@ class ReadOptions:
     at: Moment = Moment()
     start: Moment = Moment()
     changes: bool = False
+    difference: bool = False
     bucket: str | None = None
     owner: str | None = None
     prefix: str | None = None
@@ -101,8 +104,8 @@ class ReadOptions:
         """The read that these options ask for; ``InvalidOption`` names the one that cannot be."""
         given, storage = _given(options, _NAMES)
         _check_combination(given)
-        changes = _flag(given, "readChangeFeed")
-        end = "ending{}" if changes else "{}AsOf"
+        changes, difference = _flag(given, "readChangeFeed"), _flag(given, "readDifference")
+        end = "ending{}" if changes or difference else "{}AsOf"
         return cls(
             path=_path(given),
             storage=storage,
@@ -112,6 +115,7 @@ class ReadOptions:
             at=_moment(given, end),
             start=_moment(given, "starting{}"),
             changes=changes,
+            difference=difference,
             bucket=given.get("bucket"),
             owner=given.get("owner"),
             prefix=given.get("prefix"),
@@ -145,7 +149,8 @@ class StreamOptions:
         given, storage = _given(options, _NAMES_OF_STREAM)
         if "readChangeFeed" in given and not _flag(given, "readChangeFeed"):
             raise InvalidOption("A stream is one of events.", next_step="Set readChangeFeed to true, or leave it out.")
-        _refuse_both(given, "startingVersion", "startingTimestamp")
+        if "startingVersion" in given and "startingTimestamp" in given:
+            raise InvalidOption("A stream starts after a version or a time.", next_step="Leave one of the two out.")
         return cls(
             path=_path(given),
             storage=storage,
@@ -164,7 +169,9 @@ def speaks_of_a_stream(options: Mapping[str, str]) -> bool:
     """Whether options can be meant of a stream alone: Spark does not say which of the two is to be read before it is."""
     names = {name.lower() for name in options}
     started = not names.isdisjoint({"startingversion", "startingtimestamp"})
-    return (started and "readchangefeed" not in names) or not names.isdisjoint(map(str.lower, _ONLY_OF_STREAMS))
+    return (started and names.isdisjoint({"readchangefeed", "readdifference"})) or not names.isdisjoint(
+        map(str.lower, _ONLY_OF_STREAMS)
+    )
 
 
 def speaks_of_events(options: Mapping[str, str]) -> bool:
@@ -256,24 +263,20 @@ def _known(key: str, known: Mapping[str, str]) -> str:
 
 
 def _check_combination(given: Mapping[str, str]) -> None:
-    changes = _flag(given, "readChangeFeed")
-    present = {name for name in given if name != "readChangeFeed" or changes}
+    between = {name for name in ("readChangeFeed", "readDifference") if _flag(given, name)}
+    present = {name for name in given if name not in ("readChangeFeed", "readDifference")} | between
     for one, other in _EXCLUDE:
-        _refuse_both(present, one, other)
-    if not changes:
+        if one in present and other in present:
+            ends = {"readChangeFeed": "; endingVersion ends the events", "readDifference": "; endingVersion is what it ends with"}
+            step = f"Leave one of them out{ends.get(one, '') if other not in between else ''}."
+            raise InvalidOption(f"The options {one} and {other} exclude each other.", next_step=step)
+    if not between:
         for name in _OF_CHANGES:
             if name in present:
                 raise InvalidOption(
-                    f"The option {name} is about events.", next_step="Set readChangeFeed to true, or leave it out."
+                    f"The option {name} is about events and differences.",
+                    next_step="Set readChangeFeed or readDifference to true, or leave it out.",
                 )
-
-
-def _refuse_both(present: Collection[str], one: str, other: str) -> None:
-    if one in present and other in present:
-        step = f"Leave one of them out{'; endingVersion ends the events' if one == 'readChangeFeed' else ''}."
-        if one == "readChangeFeed" and other in ("bucket", "owner", "prefix"):
-            step = "Leave it out, and filter the DataFrame."
-        raise InvalidOption(f"The options {one} and {other} exclude each other.", next_step=step)
 
 
 def _path(given: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ from .types import quoted
 
 _AT_ONCE = 4
 """Tables of which frames are made at once: both this process and Spark's wait for the store, and for each other."""
-_OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed"})
+_OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed", "readdifference"})
 
 
 def register(spark: SparkSession) -> None:
@@ -55,6 +55,52 @@ def read(
     """
     given = given_options(path, database, storage_options, options) | {"table": table}
     return frame_of(spark, open_relation(given), Natively.of(native, native_root))
+
+
+def changes(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    table: str = "objects",
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> DataFrame:
+    """Every event of a table after the version ``start`` (without one: from the beginning) up to ``end`` (without one: now), fixed now.
+
+    ``options`` are those of ``format("bucketcatalog")``, such as ``startingTimestamp``, ``bucket``, or ``columns``, which may be a list.
+    """
+    given = given_options(path, database, storage_options, {**options, "readChangeFeed": True, **_ends(start, end)}) | {
+        "table": table
+    }
+    return frame_of(spark, open_relation(given), Natively())
+
+
+def diff(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    table: str = "objects",
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The net difference of a table between the versions ``start`` (without one: nothing) and ``end`` (without one: now), fixed now.
+
+    ``options`` are as of ``changes``.
+    """
+    given = given_options(path, database, storage_options, {**options, "readDifference": True, **_ends(start, end)}) | {
+        "table": table
+    }
+    return frame_of(spark, open_relation(given), Natively())
+
+
+def _ends(start: str | None, end: str | None) -> dict[str, str]:
+    return {name: version for name, version in (("startingVersion", start), ("endingVersion", end)) if version is not None}
 
 
 def attach(

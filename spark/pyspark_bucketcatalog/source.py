@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """One table of a catalog at one cut, or its change events.
+    """One table of a catalog at one cut, or its change events, or what differs in it, between two.
 
     ====================  ==========================================================================================
     option                meaning
@@ -39,12 +39,13 @@ class DefaultSource(DataSource):
     strict                true: a forked timeline is an error instead of a warning
     ignoreCorruption      true: damaged and missing files are passed over, with a warning; the table ``damage`` lists what is missing
     maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576. However small it is, rows are
-                          divided after about every 65,536th and no oftener, and events between transactions
+                          divided after about every 65,536th and no oftener, and so are events, and between transactions
     readChangeFeed        true: the events of the table instead of its rows
-    startingVersion       events after this version; without a start, all events
-    startingTimestamp     events after this time
-    endingVersion         events up to this version; without an end, up to now
-    endingTimestamp       events up to this time
+    readDifference        true: the rows that differ between two versions, by key
+    startingVersion       what has changed after this version; without a start, since there was nothing
+    startingTimestamp     what has changed after this time
+    endingVersion         what has changed up to this version; without an end, up to now
+    endingTimestamp       what has changed up to this time
     storage.*             reaches the store. ``true``, ``false`` and JSON objects or lists are read as such; all else is text
     ====================  ==========================================================================================
 

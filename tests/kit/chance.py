@@ -72,10 +72,12 @@ SEARCHES = {
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "conditions": Search("tests/property/test_conditions.py", 18),
+    "changes": Search("tests/property/test_changes.py", 18),
     "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),
     "natively": Search("tests/spark/test_native_histories.py", 60),
     "streams": Search("tests/spark/test_stream_kills.py", 50, fewer=3),
+    "changes in Spark": Search("tests/spark/test_changes.py", 18),
     "s3": Search("tests/s3/test_histories_s3.py", 24, 2, server=True),
 }
 """What ``make explore`` searches in, by name."""

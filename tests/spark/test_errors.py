@@ -34,7 +34,19 @@ from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
         ({"maxPartitionRows": "0"}, r"\[INVALID_OPTION\] The option maxPartitionRows"),
         ({"timestampAsOf": "@1", "versionAsOf": "1"}, r"\[INVALID_OPTION\] .* exclude each other"),
         ({"endingVersion": "1"}, r"\[INVALID_OPTION\] .*readChangeFeed"),
-        ({"readChangeFeed": "true", "bucket": "cats"}, r"\[INVALID_OPTION\] .*filter the DataFrame"),
+        ({"endingTimestamp": "@1"}, r"\[INVALID_OPTION\] .*readDifference"),
+        (
+            {"readChangeFeed": "true", "readDifference": "true"},
+            r"\[INVALID_OPTION\] .* exclude each other. Next: Leave one of them out\.$",
+        ),
+        (
+            {"readDifference": "true", "versionAsOf": "1"},
+            r"\[INVALID_OPTION\] .* exclude each other.*endingVersion is what it ends with",
+        ),
+        (
+            {"readChangeFeed": "true", "bucket": "cow"},
+            r"\[NOT_FOUND\] There is no bucket 'cow' in database 'photos' at this version",
+        ),
         ({"timestampAsOf": "yesterday"}, r"\[INVALID_TIME\] 'yesterday' is not a time"),
         ({"timestampAsOf": "2999-01-01"}, r"\[INVALID_TIME\] .* after now"),
         ({"versionAsOf": "nightly"}, r"\[INVALID_VERSION\] There is no tag 'nightly'"),

@@ -376,7 +376,7 @@ def test_damage_is_told_where_a_database_is_attached(
 
 def test_who_wants_rows_natively_is_told_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
-    with pytest.raises(InvalidOption, match="its events are wanted"):
+    with pytest.raises(InvalidOption, match="what has changed is wanted"):
         bcs.read(spark, lake.path, readChangeFeed=True, native=True)
     lake.change(2)
     assert bcs.read(spark, lake.path, table="deleted_objects").count() > 8_192

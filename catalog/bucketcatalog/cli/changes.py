@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -11,12 +11,16 @@ import typer
 from ..catalog import Catalog
 from ..console.options import CatalogArgument, Database, IgnoreCorruption, Json, Limit, StorageOption, open_catalog, snapshot_at
 from ..console.output import print_rows, rows_of
+from ..errors import NotFound
 from ..model.times import looks_like_time, refuse_reversed_times
 from ..query.snapshot import Snapshot
+from ..state.conditions import prefix as begins_with
 
 From = Annotated[str | None, typer.Option("--from", metavar="T|V", help="After this time or version, instead of all there is.")]
 To = Annotated[str | None, typer.Option("--to", metavar="T|V", help="Up to this time or version, instead of now.")]
 Table = Annotated[str, typer.Option("--table", "-t", metavar="TABLE", help="The table.")]
+Bucket = Annotated[str | None, typer.Option("--bucket", metavar="NAME", help="Of this bucket alone; it may have ended.")]
+Prefix = Annotated[str | None, typer.Option("--prefix", metavar="PREFIX", help="Of names that begin so.")]
 
 
 def changes(
@@ -24,6 +28,8 @@ def changes(
     start: From = None,
     end: To = None,
     table: Table = "objects",
+    bucket: Bucket = None,
+    prefix: Prefix = None,
     database: Database = None,
     limit: Limit = None,
     ignore_set_aside: Annotated[
@@ -45,8 +51,9 @@ def changes(
     found = opened.changes(
         database=name,
         table=table,
-        start=first,
+        start=None if first is None else first.version,
         end=last.version,
+        where=_narrowed([last, *([] if first is None else [first])], table, bucket, prefix),
         ignore_set_aside=ignore_set_aside,
         ignore_corruption=ignore_corruption,
     )
@@ -60,6 +67,8 @@ def diff(
     start: From = None,
     end: To = None,
     table: Table = "objects",
+    bucket: Bucket = None,
+    prefix: Prefix = None,
     database: Database = None,
     limit: Limit = None,
     ignore_corruption: IgnoreCorruption = False,
@@ -73,7 +82,14 @@ def diff(
     opened = open_catalog(catalog, storage_option)
     first, last = _moments(opened, database, start, end, ignore_corruption=ignore_corruption)
     name = last.database
-    found = opened.diff(database=name, table=table, start=first, end=last.version, ignore_corruption=ignore_corruption)
+    found = opened.diff(
+        database=name,
+        table=table,
+        start=None if first is None else first.version,
+        end=last.version,
+        where=_narrowed([last, *([] if first is None else [first])], table, bucket, prefix),
+        ignore_corruption=ignore_corruption,
+    )
     sizes = ["content_length"] if "content_length" in found.table.by_name else []
     shown = ["_change_type", *sizes, *_identity(found.table.key)]
     rows = _with_buckets(opened, name, rows_of(found.to_batches()), as_json, ignore_corruption=ignore_corruption)
@@ -82,11 +98,29 @@ def diff(
 
 def _moments(
     catalog: Catalog, database: str | None, start: str | None, end: str | None, *, ignore_corruption: bool
-) -> tuple[str | None, Snapshot]:
-    """The version to start from, if one is asked for, and the end; the start is read first: nothing is in it that came after the end."""
+) -> tuple[Snapshot | None, Snapshot]:
+    """The start, if one is asked for, and the end; the start is read first: nothing is in it that came after the end."""
     name = catalog.resolve_database(database, ignore_corruption=ignore_corruption)
-    first = None if start is None else snapshot_at(catalog, name, start, ignore_corruption=ignore_corruption).version
+    first = None if start is None else snapshot_at(catalog, name, start, ignore_corruption=ignore_corruption)
     return first, snapshot_at(catalog, name, end, ignore_corruption=ignore_corruption)
+
+
+def _narrowed(snapshots: Sequence[Snapshot], table: str, bucket: str | None, prefix: str | None) -> dict[str, Any]:
+    """The conditions of a bucket, whichever of the snapshots has it, or had it once, and of the beginning of names."""
+    of_names = {} if prefix is None else {"name": begins_with(prefix)}
+    if bucket is None:
+        return of_names
+    if table == "buckets":
+        return {"name": bucket}
+    both = [(snapshot, table) for snapshot in snapshots for table in ("buckets", "deleted_buckets")]
+    scans = [snapshot.scan(table, columns=["owner", "id"], where={"name": bucket}) for snapshot, table in both]
+    rows = [row for scan in scans for row in scan.to_arrow().to_pylist()]
+    if not rows:
+        raise NotFound(
+            f"There is no bucket {bucket!r} in database {snapshots[0].database!r}, and there was none.",
+            next_step="See bucketcatalog ls CATALOG; with --deleted it shows those that have ended.",
+        )
+    return {"owner": sorted({row["owner"] for row in rows}), "bucket_id": sorted({row["id"] for row in rows}), **of_names}
 
 
 def _identity(key: Iterable[str]) -> list[str]:

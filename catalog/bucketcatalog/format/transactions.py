@@ -117,6 +117,12 @@ class Transaction(Linked):
         return tuple(Definition(self.stamp, table, declared=table.name in self.declared) for table in self.tables)
 
     @property
+    def holds(self) -> frozenset[str]:
+        """The tables of which it has events."""
+        named = {*(action.table for action in self.actions), *(place.header.table for place in self.blocks)}
+        return frozenset(named.union(segment.run.table for segment in self.segments))
+
+    @property
     def events(self) -> int:
         """How many events it holds."""
         in_segments = sum(segment.run.rows for segment in self.segments)

@@ -32,8 +32,9 @@ from ..model.names import is_maintainer
 from ..model.render import output_schema, render, surface_array
 from ..model.tables import Table
 from ..model.times import Time, shown_time
-from ..query.changes import changed_table, live_sides
+from ..query.changes import changed_table
 from ..query.database import Database
+from ..query.difference import live_sides
 from ..query.snapshot import Snapshot
 from ..state.plan import Part
 from ..write.commit import Commit

@@ -17,7 +17,8 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     blame       whose fault it was: what is wrong with a system, and what its code raises
     views       rows of a table under other names
     info        what a database is, how well it is kept, what needs doing
-    changes     events and differences between two cuts
+    changes     every event between two cuts
+    difference  the net difference of two cuts
     seen        what a process has read of a database
     database    a database as this process knows it: its log, its tables, and what has been read of it
     following   what lies between a cut that a reader has reached and now, in portions that are cuts

@@ -1,20 +1,21 @@
-"""What happened between two cuts: every event, or the net difference of a table.
+"""Every event of a table between two cuts: those of the transactions in the later cut and not in the earlier one.
 
-Events are those of the transactions in the later cut and not in the earlier one, read from the transactions themselves. The net
-difference compares the live rows of the two cuts; both are streams in key order.
+They are read from the transactions themselves, and from the segments that these refer to. What is read, and by how many processes,
+follows from the transactions alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption, SetAsideError, take_in_command
-from ..format.losses import STRICT, OnDamage
 from ..format.transactions import Transaction
 from ..log.ancestry import transactions_between
 from ..log.entries import without_voided
@@ -22,33 +23,34 @@ from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes
 from ..log.salvage import SalvagingFiles
 from ..model.arrays import Mask, one_chunk
-from ..model.cuts import Cut, Ref
-from ..model.facts import NO_STAMP, NO_TRANSACTIONS, Facts, Kind, commit_times, concat
-from ..model.keys import KeyRange, encode_keys
+from ..model.cuts import Cut
+from ..model.facts import NO_STAMP, Facts, Kind, commit_times
 from ..model.paths import transaction as transaction_path
-from ..model.render import output_schema, render, version_names
+from ..model.render import chosen, output_schema, render, version_names
 from ..model.tables import TIMESTAMP, Default, Table
-from ..state.contents import TableState
-from ..state.plan import Part, Slice
-from ..state.read import empty_rows, read_slice
+from ..state.conditions import Where
+from ..state.feed import Feed, FeedPart, Find, feed_parts, joined
+from ..state.keyed import OfKeys, key_conditions
 from ..state.shares import grouped, share_count
-from ..state.tail import every_event
 from ..store.base import Store
 from .metadata import METADATA_TABLES
-from .reads import InBatches, ReadTask
+from .reads import BATCH_ROWS, InBatches, ReadTask
 from .snapshot import DELETED_PREFIX, Snapshot, check_table_name
 
 CHANGE_TYPE = "_change_type"
+_VERSION = "_version"
 _EVENT_COLUMNS = [
     pa.field(CHANGE_TYPE, pa.string(), False),
     pa.field("_table", pa.string(), False),
-    pa.field("_version", pa.string()),
+    pa.field(_VERSION, pa.string()),
     pa.field("_stamp", pa.string(), False),
     pa.field("_commit_timestamp", TIMESTAMP, False),
     pa.field("_writer", pa.string(), False),
     pa.field("_revision", pa.int64(), False),
 ]
-_PORTION = 65_536
+_NOT_OF_THE_KEY = "deletes and purges carry their key alone, so nobody could say which of them to show."
+_ROWS_OF_A_FILE = 64
+"""Events that take as long to read as it takes to fetch a transaction."""
 
 
 def changed_table(snapshot: Snapshot, name: str) -> Table:
@@ -65,79 +67,146 @@ def changed_table(snapshot: Snapshot, name: str) -> Table:
 
 
 @dataclass(frozen=True)
+class EventsAsked:
+    """Which events of a table are asked for, by conditions on its key, and which columns of them: picklable."""
+
+    table: Table
+    where: tuple[tuple[str, Any], ...] = ()
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are asked for, else all of them."""
+        every = changes_schema(self.table)
+        return every if self.columns is None else chosen(self.table.name, every, self.columns)
+
+    def keys(self) -> OfKeys:
+        """The keys that the conditions allow."""
+        return OfKeys(self.table, dict(self.where))
+
+    def feed(self, files: LogFiles) -> Feed:
+        """How such events are read."""
+        keys = self.keys()
+        return Feed(files.store, files.database, keys, self._stored(keys), files.on_damage)
+
+    def shown(self, events: Iterator[Facts]) -> Iterator[pa.RecordBatch]:
+        """Events as people see them."""
+        for facts in events:
+            if len(facts):
+                yield from _shown(facts, self.table, self.schema).combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+    def _stored(self, keys: OfKeys) -> frozenset[str] | None:
+        """The storage columns that are needed, None for all."""
+        if self.columns is None:
+            return None
+        needed = {"_kind", "_seq", "_row_seq", *keys.columns}
+        if CHANGE_TYPE in self.columns:
+            needed.add("_purged")
+        if _VERSION in self.columns:
+            needed |= {"_name_uuid", "_name_seq"}
+        for column in (self.table.by_name[name] for name in self.columns if name in self.table.by_name):
+            needed |= {column.field_name, *(["_name_uuid"] if column.default is Default.CREATED else [])}
+        return frozenset(needed)
+
+
+@dataclass(frozen=True)
 class Changes(InBatches):
-    """The events between two cuts of one table, by stamp.
+    """The events between two cuts of one table.
 
     ``_change_type`` is put, update, delete or purge; ``_version`` the version concerned, null for a blind delete; ``_stamp`` names the
     event itself. Row columns are those of the event: deletes and purges have only the key, and every other column is null there. Puts and
     updates carry whole rows; times that their defaults stand for are those that the table shows.
+
+    Transactions come in the order of their stamps, and the events of each in their own where they are at most 65,536 of the table, and
+    32 MiB. Those of a larger one come in the order in which it was written: what its file carries first, then segment after segment, of
+    each in the order of keys; so events of one key are in their order there too. ``tasks``, one after the other, give the same.
     """
 
-    store: Store
-    table: Table
+    files: LogFiles
     transactions: Sequence[Transaction]
-    on_damage: OnDamage = STRICT
+    asked: EventsAsked
+
+    @property
+    def table(self) -> Table:
+        """Whose events they are."""
+        return self.asked.table
 
     @property
     def schema(self) -> pa.Schema:
-        """The event columns, then the table's."""
-        return changes_schema(self.table)
+        """The event columns, then the table's; or those of them that are asked for."""
+        return self.asked.schema
+
+    def only(self, columns: Sequence[str]) -> Changes:
+        """The same events with these of their columns alone: of what lies in blocks no others are read. ``InvalidOption`` as for a scan."""
+        asked = replace(self.asked, columns=tuple(columns))
+        _ = asked.schema
+        return replace(self, asked=asked)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The events in order of their stamps."""
-        for some in _portions(self.transactions):
-            with telling_of_prunes(self.store):
-                facts = every_event(self.store, some, self.table, self.on_damage)
-            if facts is not None and len(facts):
-                order = pa.array(np.argsort(facts.stamps(), kind="stable"))
-                yield from _shown(facts.take(order), self.table).combine_chunks().to_batches(max_chunksize=_PORTION)
+        """The events in batches of at most 65,536; memory does not grow with their number."""
+        known = {transaction.ref: transaction for transaction in self.transactions}
+        feed = self.asked.feed(self.files)
+        yield from self.asked.shown(feed.read(self._parts, lambda refs: [known[ref] for ref in refs]))
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
-        """The read in parts of about so many events, for other processes: of the transactions that hold events of the table."""
-        concerned = [t for t in self.transactions if self.table.name in tables_in(t)]
-        weights = [max(t.events, 1) for t in concerned]
+        """The read in parts of about so many events, for other processes; none where there is nothing to read.
+
+        They follow from the transactions, and nothing is read for them. A transaction of at most 65,536 events is read by one process.
+        """
+        parts = self._parts
+        costs = [part.rows + (_ROWS_OF_A_FILE if part.is_carried else 0) for part in parts]
         return [
             EventsTask(
-                concerned[group[0]].database,
-                self.table,
-                tuple(concerned[at].ref for at in group),
-                sum(weights[at] for at in group),
-                self.on_damage.reads_on,
+                self.files.database,
+                self.asked,
+                joined(parts[at] for at in group),
+                sum(parts[at].rows for at in group),
+                self.files.on_damage.reads_on,
             )
-            for group in grouped(weights, share_count(sum(weights), most_rows))
+            for group in grouped(costs, share_count(sum(costs), most_rows))
         ]
+
+    @cached_property
+    def _parts(self) -> list[FeedPart]:
+        return feed_parts(self.transactions, self.asked.keys())
 
 
 @dataclass(frozen=True)
 class EventsTask:
-    """The events of a table in some transactions, which are read again by name."""
+    """Some of the events. What transactions carry is read again, by their names; segments are referred to."""
 
     database: str
-    table: Table
-    refs: tuple[Ref, ...]
+    asked: EventsAsked
+    parts: tuple[FeedPart, ...]
     rows: int
     ignore_corruption: bool = False
 
     def read(self, store: Store) -> Iterator[pa.Table]:
-        """The events in the order of their stamps."""
+        """The events in their order; memory does not grow with their number."""
         past = self.ignore_corruption
         files = SalvagingFiles(store, self.database, past_obstacles=True) if past else LogFiles(store, self.database)
-        with telling_of_prunes(files.store):
-            transactions = files.fetched(self.refs)
-        for batch in Changes(files.store, self.table, transactions, files.on_damage).to_batches():
+        find: Find = partial(_fetched, files)
+        for batch in self.asked.shown(self.asked.feed(files).read(self.parts, find)):
             yield pa.Table.from_batches([batch])
 
 
-def tables_in(transaction: Transaction) -> frozenset[str]:
-    """The tables of which a transaction holds events."""
-    return frozenset(
-        {action.table for action in transaction.actions}
-        | {place.header.table for place in transaction.blocks}
-        | {segment.run.table for segment in transaction.segments}
-    )
+def _fetched(files: LogFiles, refs: Any) -> list[Transaction]:
+    with telling_of_prunes(files.store):
+        return files.fetched(refs)
 
 
-def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_aside: bool = False) -> Changes:
+def changes_of(files: LogFiles, table: Table, transactions: Sequence[Transaction], where: Where | None = None) -> Changes:
+    """The events of a table in these transactions, which are in the order of their stamps.
+
+    ``where`` has conditions on columns of its key, in the forms that a scan takes; ``InvalidOption`` for others.
+    """
+    conditions = key_conditions(table, where, changes_schema(table), _NOT_OF_THE_KEY)
+    return Changes(files, transactions, EventsAsked(table, tuple(conditions.items())))
+
+
+def changes_between(
+    start: Snapshot, end: Snapshot, name: str, *, where: Where | None = None, ignore_set_aside: bool = False
+) -> Changes:
     """Every event of a table in the cut of ``end`` and not in that of ``start``; ``InvalidOption`` where the end is the earlier one.
 
     ``SetAsideError`` where one of the transactions between them was set aside, unless that is ignored: nobody knows its events. Where the
@@ -155,7 +224,7 @@ def changes_between(start: Snapshot, end: Snapshot, name: str, *, ignore_set_asi
             next_step="Begin behind it, or leave its events out: --ignore-set-aside on a command line, ignore_set_aside=True in Python. "
             f"Once the file is whole again it can be taken in: {take_in_command(name_of_aside)}.",
         )
-    found = Changes(end.files.store, changed_table(end, name), transactions, end.files.on_damage)
+    found = changes_of(end.files, changed_table(end, name), transactions, where)
     _refuse_reversed(found, start.cut, end.cut)
     return found
 
@@ -175,165 +244,68 @@ def _refuse_reversed(found: Changes, start: Cut, end: Cut) -> None:
         )
 
 
-def _portions(transactions: Sequence[Transaction]) -> Iterator[list[Transaction]]:
-    """Consecutive transactions with about as many events as are held at a time."""
-    portion: list[Transaction] = []
-    events = 0
-    for transaction in transactions:
-        portion.append(transaction)
-        events += transaction.events
-        if events >= _PORTION:
-            yield portion
-            portion, events = [], 0
-    if portion:
-        yield portion
-
-
 def changes_schema(table: Table) -> pa.Schema:
     """The columns of a table's change events."""
     return pa.schema([*_EVENT_COLUMNS, *(field.with_nullable(True) for field in table.surface_schema)])
 
 
-def _shown(facts: Facts, table: Table) -> pa.Table:
+def _shown(facts: Facts, table: Table, schema: pa.Schema) -> pa.Table:
+    """Events as rows of ``schema``, which has columns of ``changes_schema``."""
     kinds = facts.numbers("_kind")
     named = kinds == Kind.NAMED
     update = named & (facts.numbers("_row_txn", NO_STAMP) >= 0)
-    purge = named & (facts.numbers("_purged") > 0)
-    change = np.select([kinds == Kind.VERSION, update, purge], ["put", "update", "purge"], "delete")
-    position = facts.column("_txn")
-    own = version_names(*facts.own_names())
-    about = version_names(facts.column("_name_uuid"), facts.column("_name_seq"))
-    version = pc.if_else(pa.array(kinds == Kind.VERSION), own, about)
-    columns = [
-        pa.array(change, pa.string()),
-        pa.repeat(pa.scalar(table.name), len(facts)),
-        version,
-        own,
-        one_chunk(facts.transactions["commit_time"]).take(position).cast(TIMESTAMP),
-        one_chunk(facts.transactions["writer"]).take(position),
-        one_chunk(facts.transactions["revision"]).take(position),
-    ]
+    of_events = _of_events(facts, table, kinds, update)
     has_row = (kinds == Kind.VERSION) | update
-    return pa.table([*columns, *_rows_of(facts, table, update, has_row)], schema=changes_schema(table))
+    rows = dict(_rows_of(facts, table, [name for name in schema.names if name not in of_events], update, has_row))
+    return pa.table([rows[name] if name in rows else of_events[name]() for name in schema.names], schema=schema)
 
 
-def _rows_of(facts: Facts, table: Table, update: Mask, has_row: Mask) -> Iterator[pa.Array]:
-    """The row columns of events: defaults are for those that carry a row, and what the others do not say is null."""
+def _of_events(facts: Facts, table: Table, kinds: Any, update: Mask) -> dict[str, Callable[[], pa.Array]]:
+    """What tells of the events, by the columns' names."""
+    is_put = kinds == Kind.VERSION
+
+    def change() -> pa.Array:
+        purge = (kinds == Kind.NAMED) & (facts.numbers("_purged") > 0)
+        return pa.array(np.select([is_put, update, purge], ["put", "update", "purge"], "delete"), pa.string())
+
+    def version() -> pa.Array:
+        about = version_names(facts.column("_name_uuid"), facts.column("_name_seq"))
+        return pc.if_else(pa.array(is_put), version_names(*facts.own_names()), about)
+
+    def of_transaction(name: str) -> pa.Array:
+        return one_chunk(facts.transactions[name]).take(facts.column("_txn"))
+
+    return {
+        CHANGE_TYPE: change,
+        "_table": lambda: pa.repeat(pa.scalar(table.name), len(facts)),
+        _VERSION: version,
+        "_stamp": lambda: version_names(*facts.own_names()),
+        "_commit_timestamp": lambda: of_transaction("commit_time").cast(TIMESTAMP),
+        "_writer": lambda: of_transaction("writer"),
+        "_revision": lambda: of_transaction("revision"),
+    }
+
+
+def _rows_of(facts: Facts, table: Table, names: Sequence[str], update: Mask, has_row: Mask) -> Iterator[tuple[str, pa.Array]]:
+    """Row columns of events: defaults are for those that carry a row, and what the others do not say is null."""
     own = pa.array(np.arange(len(facts)), mask=~has_row)
-    shown = render(_begun(facts, table, update), table, output_schema(table))
-    for column, values in zip(table.columns, shown.columns, strict=True):
-        yield values if column.name in table.key or has_row.all() else one_chunk(values).take(own)
+    shown = render(_begun(facts, table, names, update), table, output_schema(table, columns=names))
+    for name in names:
+        values = one_chunk(shown.column(name))
+        yield name, values if name in table.key or has_row.all() else values.take(own)
 
 
-def _begun(facts: Facts, table: Table, update: Mask) -> Facts:
+def _begun(facts: Facts, table: Table, names: Sequence[str], update: Mask) -> Facts:
     """The facts with the commit time of the PUT, which the version's name holds, where an UPDATE leaves it to that."""
+    created = [column for column in map(table.by_name.__getitem__, names) if column.default is Default.CREATED]
+    if not created or not update.any():
+        return facts
     rows = facts.rows
     times = pa.array(commit_times(facts.column("_name_uuid")), mask=~update).cast(TIMESTAMP)
-    for name in (column.field_name for column in table.columns if column.default is Default.CREATED):
+    for name in (column.field_name for column in created):
         if name in rows.column_names:
             said = pc.coalesce(one_chunk(rows.column(name)), times)
             rows = rows.set_column(rows.schema.get_field_index(name), name, said)
         else:
             rows = rows.append_column(name, times)
     return replace(facts, rows=rows)
-
-
-@dataclass(frozen=True)
-class Diff(InBatches):
-    """The net difference of one table between two snapshots, by key.
-
-    ``_change_type`` is created, overwritten (another version is live), modified (the same version has another row) or deleted. The row
-    is the later one; for a deleted key the earlier.
-    """
-
-    start: Snapshot
-    end: Snapshot
-    table: Table
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The change type, then the table's columns, then the versions before and after."""
-        return diff_schema(self.table)
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The differences in key order; memory does not grow with the table."""
-        for before, after in live_sides(self.start, self.end, self.table):
-            yield from _compare(before, after, self.table).combine_chunks().to_batches()
-
-
-def diff_schema(table: Table) -> pa.Schema:
-    """The columns of a table's net difference."""
-    versions = [pa.field("_version_before", pa.string()), pa.field("_version", pa.string())]
-    return pa.schema([_EVENT_COLUMNS[0], *table.surface_schema, *versions])
-
-
-def live_sides(start: Snapshot, end: Snapshot, table: Table) -> Iterator[tuple[Facts, Facts]]:
-    """The live rows of a table in two snapshots, by ranges of keys in their order; ranges where both read the same blocks are left out.
-
-    So are keys of which one of them lacks rows for damage that both read past, ``end`` and ``start`` by the same files.
-    """
-    before, after = start.state(table.name), end.state(table.name)
-    starts = sorted({slice_.keys.start for state in (before, after) for slice_ in state.plan(only_live=True)})
-    stops = [start for start in starts if start > b""]
-    for first, stop in zip([b"", *stops], [*stops, None], strict=True):
-        keys = KeyRange(first, stop)
-        plans = before.plan([keys], only_live=True), after.plan([keys], only_live=True)
-        if not _same_blocks(*plans):
-            sides = _live(before, plans[0]), _live(after, plans[1])
-            lost = end.files.on_damage.lost_keys(table.name)
-            yield (_without(sides[0], table, lost), _without(sides[1], table, lost)) if lost else sides
-
-
-def _same_blocks(before: Sequence[Slice], after: Sequence[Slice]) -> bool:
-    """Whether two plans of one range read the same blocks and nothing else, which makes their states equal."""
-    if any(slice_.tail is not None for slice_ in (*before, *after)):
-        return False
-    return _places(before) == _places(after)
-
-
-def _places(plan: Sequence[Slice]) -> set[tuple[str, int] | bytes]:
-    """Which blocks they are: by their places, and by what they are where one checkpoint after the other holds them."""
-    events = {event.place for slice_ in plan for event in slice_.events}
-    places = (p for slice_ in plan for p in (*slice_.live, *slice_.rest, *slice_.upper, *events))
-    return {(p.name, p.offset) if p.data is None else p.data for p in places}
-
-
-def _live(state: TableState, plan: Sequence[Slice]) -> Facts:
-    batches = [read_slice(state.blocks, state.table, slice_, Part.LIVE) for slice_ in plan]
-    return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(state.table))
-
-
-def _without(facts: Facts, table: Table, lost: Sequence[KeyRange]) -> Facts:
-    """The rows whose keys are in none of the ranges."""
-    keys = one_chunk(encode_keys(table, facts.rows))
-    kept = np.ones(len(facts), np.bool_)
-    for each in lost:
-        inside = np.asarray(pc.greater_equal(keys, pa.scalar(each.start, keys.type)))
-        if each.stop is not None:
-            inside &= np.asarray(pc.less(keys, pa.scalar(each.stop, keys.type)))
-        kept &= ~inside
-    return facts.take(pa.array(np.flatnonzero(kept)))
-
-
-def _compare(before: Facts, after: Facts, table: Table) -> pa.Table:
-    old_keys, new_keys = one_chunk(encode_keys(table, before.rows)), one_chunk(encode_keys(table, after.rows))
-    match = pc.index_in(new_keys, value_set=old_keys)
-    kept = np.asarray(match.is_valid())
-    at = np.asarray(pc.fill_null(match, 0)).astype(np.int64)
-    old_version, new_version = (version_names(*facts.event_names(facts.stamps())) for facts in (before, after))
-    old_row, new_row = (version_names(*facts.event_names(facts.row_stamps())) for facts in (before, after))
-    partner = pa.array(at, mask=~kept)
-    same_version = np.asarray(pc.fill_null(pc.equal(new_version, old_version.take(partner)), False))
-    same_row = np.asarray(pc.fill_null(pc.equal(new_row, old_row.take(partner)), False))
-    change = np.select([~kept, ~same_version, ~same_row], ["created", "overwritten", "modified"], "")
-    changed = pa.array(np.flatnonzero(change != ""))
-    gone = pa.array(np.flatnonzero(~np.asarray(pc.is_in(old_keys, value_set=new_keys))))
-    later = [pa.array(change, pa.string()).take(changed), old_version.take(partner).take(changed), new_version.take(changed)]
-    earlier = [pa.repeat(pa.scalar("deleted"), len(gone)), old_version.take(gone), pa.nulls(len(gone), pa.string())]
-    schema = diff_schema(table)
-    tables = []
-    for facts, rows, (kind, old, new) in ((after, changed, later), (before, gone, earlier)):
-        shown = render(facts.take(rows), table, output_schema(table))
-        tables.append(pa.table([kind, *shown.columns, old, new], schema=schema))
-    keys = pa.concat_arrays([new_keys.take(changed), old_keys.take(gone)])
-    return pa.concat_tables(tables).take(pc.sort_indices(keys))

@@ -25,7 +25,7 @@ from ..model.paths import transaction as transaction_path
 from ..model.render import REQUESTED
 from ..model.tables import Table
 from ..store.base import Store
-from .changes import Changes, changes_schema, tables_in
+from .changes import changes_of, changes_schema
 from .database import Database
 from .reads import ReadTask
 from .scan import Scan
@@ -60,7 +60,7 @@ class _Ahead:
     @classmethod
     def of(cls, t: Transaction) -> _Ahead:
         of_segments = sum(segment.size for segment in t.segments)
-        return cls(t.ref, t.parent_refs, t.built_on, frozenset(voids_of([t], ())), tables_in(t), t.size + of_segments)
+        return cls(t.ref, t.parent_refs, t.built_on, frozenset(voids_of([t], ())), t.holds, t.size + of_segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +228,10 @@ class Follower:
                 next_step="Start the query again: it goes on from where it is, with all columns that there are then.",
             )
 
-    def tasks(self, transactions: Sequence[Transaction], most_rows: int) -> list[ReadTask]:
-        """What reads the events of the table in these, in parts of about so many."""
-        return Changes(self._database.files.store, self._table, transactions).tasks(most_rows)
+    def tasks(self, transactions: Iterable[Transaction], columns: Sequence[str], most_rows: int) -> list[ReadTask]:
+        """What reads these columns of the table's events in these transactions, in parts of about so many rows."""
+        by_stamp = sorted(transactions, key=lambda transaction: transaction.stamp)
+        return changes_of(self._database.files, self._table, by_stamp).only(columns).tasks(most_rows)
 
 
 def _is_old(backlog: _Backlog) -> bool:

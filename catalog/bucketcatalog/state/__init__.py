@@ -9,6 +9,8 @@ Before it comes the log, which says what there is; after it checkpoints, which w
     plan          slices of keys and what can hold their rows
     shares        slices that travel to who reads or merges them
     tail          the events that no checkpoint covers, as facts
+    keyed         conditions on the key alone
+    feed          the events of transactions in parts, and read so many at a time
     fold          facts in, state out
     conflicts     what events contradict each other in
     overlay       a folded base and its overlay as one

@@ -6,6 +6,7 @@ last column of its key; a prefix is one of the first text column of the key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from bucketcatalog import InvalidOption, NotFound, prefix
 from bucketcatalog.model.names import owner_id
 from bucketcatalog.model.tables import DataType, Table
+from bucketcatalog.query.changes import changed_table
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import DELETED_PREFIX, Snapshot
 from bucketcatalog.query.views import View, ViewScan
@@ -39,6 +41,13 @@ def conditions(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
     return _of_table(snapshot, asked)
 
 
+def conditions_between(start: Snapshot | None, end: Snapshot, asked: ReadOptions) -> dict[str, Any]:
+    """The same of what lies between two snapshots: a bucket is also one that only the start has, or that has ended."""
+    table = changed_table(end, asked.table)
+    others = () if start is None else (Snapshot(end.files, start.view, end.definitions),)
+    return _on_columns([end, *others], table, asked, deleted=True)
+
+
 def _shown(view: View, column: str) -> str:
     name = view.shown_as(column)
     if name is None:
@@ -50,15 +59,20 @@ def _shown(view: View, column: str) -> str:
 
 
 def _of_table(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
-    found: dict[str, Any] = {}
     tombstones = asked.table not in snapshot.definitions
     table = snapshot.table(asked.table.removeprefix(DELETED_PREFIX) if tombstones else asked.table)
+    return _on_columns([snapshot], table, asked, deleted=tombstones)
+
+
+def _on_columns(snapshots: Sequence[Snapshot], table: Table, asked: ReadOptions, *, deleted: bool) -> dict[str, Any]:
+    """The conditions on the columns of a table. Buckets are looked for in all of the snapshots, where ``deleted`` also among tombstones."""
+    found: dict[str, Any] = {}
     if asked.owner is not None:
         if OWNER not in table.by_name:
             raise InvalidOption(f"Table {table.name!r} has no owners.", next_step="Leave the option owner out.")
         found[OWNER] = _owner(table, asked.owner)
     if asked.bucket is not None:
-        found |= _of_bucket(snapshot, table, asked, tombstones=tombstones)
+        found |= _of_bucket(snapshots, table, asked, deleted=deleted)
     if asked.prefix is not None:
         column = next((c.name for c in table.key_columns if c.type is DataType.STRING and c.name not in found), None)
         if column is None:
@@ -79,13 +93,13 @@ def refuse_conditions(asked: ReadOptions) -> None:
             raise InvalidOption(f"Table {asked.table!r} is about the catalog itself.", next_step=f"Leave the option {name} out.")
 
 
-def _of_bucket(snapshot: Snapshot, table: Table, asked: ReadOptions, *, tombstones: bool) -> dict[str, Any]:
+def _of_bucket(snapshots: Sequence[Snapshot], table: Table, asked: ReadOptions, *, deleted: bool) -> dict[str, Any]:
     if table.parent is None:
         if table.name != "buckets":
             raise InvalidOption(f"Table {table.name!r} has no buckets.", next_step="Leave the option bucket out.")
         return {table.key[-1]: asked.bucket}
-    parent = snapshot.table(table.parent.table)
-    rows = _buckets(snapshot, parent, asked, deleted=tombstones)
+    parent = snapshots[0].table(table.parent.table)
+    rows = _buckets(snapshots, parent, asked, deleted=deleted)
     owners = rows.column(OWNER).unique().to_pylist() if OWNER in parent.by_name else []
     if len(owners) > 1:
         listed = ", ".join(sorted(owners)[:_MOST_NAMED]) + (", ..." if len(owners) > _MOST_NAMED else "")
@@ -96,16 +110,19 @@ def _of_bucket(snapshot: Snapshot, table: Table, asked: ReadOptions, *, tombston
     return {**shared, table.parent.column: rows.column(parent.id or parent.key[-1]).unique().to_pylist()}
 
 
-def _buckets(snapshot: Snapshot, parent: Table, asked: ReadOptions, *, deleted: bool) -> pa.Table:
-    """The buckets of that name; of tombstones' also those that are gone themselves."""
+def _buckets(snapshots: Sequence[Snapshot], parent: Table, asked: ReadOptions, *, deleted: bool) -> pa.Table:
+    """The buckets of that name; where ``deleted`` also those that are gone themselves."""
     where = {parent.key[-1]: asked.bucket} | ({OWNER: _owner(parent, asked.owner)} if asked.owner is not None else {})
     columns = [name for name in dict.fromkeys((*parent.key, parent.id)) if name is not None]
     names = [parent.name, *([f"{DELETED_PREFIX}{parent.name}"] if deleted and parent.keeps_tombstones else [])]
-    rows = pa.concat_tables([snapshot.scan(name, columns=columns, where=where).to_arrow() for name in names])
+    scans = [snapshot.scan(name, columns=columns, where=where) for snapshot in snapshots for name in names]
+    rows = pa.concat_tables([scan.to_arrow() for scan in scans])
     if not len(rows):
+        snapshot = snapshots[0]
         of = f" of owner {asked.owner}" if asked.owner is not None else ""
+        at = "this version" if len(snapshots) == 1 else "either version"
         raise NotFound(
-            f"There is no bucket {asked.bucket!r}{of} in database {snapshot.database!r} at this version.",
+            f"There is no bucket {asked.bucket!r}{of} in database {snapshot.database!r} at {at}.",
             next_step=f"Use the name of one that there is: {_some(snapshot, parent)}.",
         )
     return rows

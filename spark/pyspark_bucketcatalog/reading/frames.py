@@ -111,7 +111,8 @@ def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> Dat
     if (found := _few(relation, relation.schema, tasks) if is_small else None) is not None:
         return _local(spark, found)
     if natively.wanted:
-        lies_in_none = "its events are wanted, and only rows lie in files" if relation.options.changes else IN_NO_FILES
+        is_between = relation.options.changes or relation.options.difference
+        lies_in_none = "what has changed is wanted, and only rows lie in files" if is_between else IN_NO_FILES
         raise InvalidOption(
             f"Table {relation.options.table!r} cannot be read natively: {why or lies_in_none}.",
             next_step="Leave out native=True. Where the rows are merged in no file yet, or too much lies over these: "

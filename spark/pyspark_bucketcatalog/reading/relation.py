@@ -1,4 +1,4 @@
-"""What a read is of: one table at one cut, or the events of a table between two.
+"""What a read is of: one table at one cut, or the events of a table, or what differs in it, between two.
 
 A relation is opened from options at ``load()``, where its cuts are fixed. It pickles as what it was opened from, with the cuts; a copy
 opens the store anew and reads the same.
@@ -20,6 +20,7 @@ from bucketcatalog.model.render import chosen
 from bucketcatalog.model.times import refuse_reversed_times
 from bucketcatalog.query.changes import Changes, changes_schema
 from bucketcatalog.query.database import MetadataTask
+from bucketcatalog.query.difference import Diff, diff_schema
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.reads import Read, ReadTask
 from bucketcatalog.query.scan import Scan
@@ -28,7 +29,7 @@ from bucketcatalog.query.views import Projection, ViewScan
 from bucketcatalog.state.conditions import Where
 
 from ..options import Moment, ReadOptions
-from .conditions import conditions, refuse_conditions
+from .conditions import conditions, conditions_between, refuse_conditions
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,8 @@ class ChangesRelation(Relation):
         return changes_schema(self.snapshot.table(self.options.table))
 
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
-        """Groups of transactions."""
-        return self._changes.tasks(self.options.max_partition_rows)
+        """Groups of transactions, and parts of large ones."""
+        return self._changes.only(columns).tasks(self.options.max_partition_rows)
 
     @cached_property
     def _changes(self) -> Changes:
@@ -179,6 +180,36 @@ class ChangesRelation(Relation):
             table=self.options.table,
             start=pinned.start,
             end=pinned.version,
+            where=self.where,
+            ignore_corruption=self.options.ignore_corruption,
+        )
+
+
+class DifferenceRelation(Relation):
+    """What differs in a table between ``start`` and the version, which may be the earlier one."""
+
+    def check(self) -> None:
+        """An error where there is no such table, or none that changes."""
+        _ = self._difference
+
+    @property
+    def shown(self) -> pa.Schema:
+        """How each row differs, the table's columns, the versions before and after."""
+        return diff_schema(self.snapshot.table(self.options.table))
+
+    def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
+        """Ranges of keys, planned from the indexes of both cuts."""
+        return self._difference.only(columns).tasks(self.options.max_partition_rows)
+
+    @cached_property
+    def _difference(self) -> Diff:
+        pinned = self._pinned
+        return self.catalog.diff(
+            database=pinned.database,
+            table=self.options.table,
+            start=pinned.start if self.options.start.given else None,
+            end=pinned.version,
+            where=self.where,
             ignore_corruption=self.options.ignore_corruption,
         )
 
@@ -189,10 +220,13 @@ def open_relation(options: Mapping[str, str]) -> Relation:
     catalog = Catalog(asked.path, storage_options=asked.storage)
     database = catalog.resolve_database(asked.database, ignore_corruption=asked.ignore_corruption)
     # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
-    start = _snapshot(catalog, asked, asked.start, database).cut if asked.start.given else Cut()
+    start = _snapshot(catalog, asked, asked.start, database) if asked.start.given else None
     snapshot = _snapshot(catalog, asked, asked.at, database)
-    where = {} if asked.table in METADATA_TABLES or asked.changes else conditions(snapshot, asked)
-    pinned = Pinned(asked, database, snapshot.version, str(start), where)
+    if asked.changes or asked.difference:
+        where = conditions_between(start, snapshot, asked)
+    else:
+        where = {} if asked.table in METADATA_TABLES else conditions(snapshot, asked)
+    pinned = Pinned(asked, database, snapshot.version, str(Cut() if start is None else start.cut), where)
     return _opened(pinned, catalog, snapshot)
 
 
@@ -207,6 +241,8 @@ def _opened(pinned: Pinned, catalog: Catalog, snapshot: Snapshot) -> Relation:
 def _kind(asked: ReadOptions) -> type[Relation]:
     if asked.changes:
         return ChangesRelation
+    if asked.difference:
+        return DifferenceRelation
     return MetadataRelation if asked.table in METADATA_TABLES else TableRelation
 
 

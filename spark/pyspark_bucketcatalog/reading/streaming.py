@@ -182,7 +182,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             tasks += self._state(self._begun(start))
         if (begin := self._reached(start)) != end:
             found = self._follower.transactions(begin, end, ignore_set_aside=asked.ignore_corruption)
-            tasks += self._follower.tasks(found, asked.max_partition_rows)
+            tasks += self._follower.tasks(found, self._schema.names, asked.max_partition_rows)
         return tasks
 
     def _state(self, snapshot: Snapshot) -> list[ReadTask]:

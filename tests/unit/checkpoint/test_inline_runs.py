@@ -15,7 +15,7 @@ from bucketcatalog.format.sealing import seal_block
 from bucketcatalog.log.segments import INLINE_RUN_BYTES
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
-from bucketcatalog.query.changes import live_sides
+from bucketcatalog.query.difference import live_sides
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.v1 import log_pb2
 from bucketcatalog.write.writer import Writer

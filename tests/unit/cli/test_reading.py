@@ -344,6 +344,19 @@ def test_changes_between_versions_of_which_neither_is_earlier_are_what_the_end_h
     assert cli("changes", alone, "--from", "one@2", "--to", "one@0").code == 2
 
 
+def test_changes_are_those_of_a_bucket_and_a_prefix(cli: Cli, past: Past) -> None:
+    for command in ("changes", "diff"):
+        everything = cli(command, past.path, "--json").lines
+        assert cli(command, past.path, "--bucket", "pets", "--json").lines == everything
+        some = [row for row in everything if row["name"].startswith(NAMES[0][:2])]
+        assert cli(command, past.path, "--prefix", NAMES[0][:2], "--json").lines == some
+        assert cli(command, past.path, "--bucket", "pets", "--prefix", NAMES[0][:2], "--json").lines == some
+        assert 0 < len(some) < len(everything)
+        assert [row["name"] for row in cli(command, past.path, "-t", "buckets", "--bucket", "pets", "--json").lines] == ["pets"]
+        ran = cli(command, past.path, "--bucket", "cows")
+        assert ran.code == 1 and ran.err.startswith("[NOT_FOUND] There is no bucket 'cows'")
+
+
 def test_only_tables_of_rows_have_changes(cli: Cli, past: Past) -> None:
     for command in ("changes", "diff"):
         for table, hint in (

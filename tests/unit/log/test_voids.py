@@ -139,8 +139,10 @@ def test_the_same_process_goes_on_where_its_clock_was_wrong_for_a_while() -> Non
 
 def test_changes_do_not_tell_of_it(world: World) -> None:
     voided(world)
-    found = world.catalog().changes(table="objects").to_arrow()["name"].to_pylist()
+    changes = world.catalog().changes(table="objects")
+    found = changes.to_arrow()["name"].to_pylist()
     assert sorted(found) == ["base", "kept", "other"]
+    assert [name for task in changes.tasks(1) for read in task.read(world.store) for name in read["name"].to_pylist()] == found
 
 
 @pytest.mark.parametrize("scope", ["own", "all"])

@@ -29,7 +29,11 @@ def world() -> World:
 
 
 def changed_names(world: World, **options: Any) -> list[str]:
-    return world.catalog().changes(**options).to_arrow()["name"].to_pylist()
+    """The objects whose events are read, at once and by tasks."""
+    changes = world.catalog().changes(**options)
+    found: list[str] = changes.to_arrow()["name"].to_pylist()
+    assert [name for task in changes.tasks(1) for read in task.read(world.store) for name in read["name"].to_pylist()] == found
+    return found
 
 
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(world: World) -> None:
