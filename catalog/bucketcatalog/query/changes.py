@@ -221,7 +221,7 @@ def _rows_of(facts: Facts, table: Table, update: Mask, has_row: Mask) -> Iterato
     """The row columns of events: defaults are for those that carry a row, and what the others do not say is null."""
     own = pa.array(np.arange(len(facts)), mask=~has_row)
     shown = render(_begun(facts, table, update), table, output_schema(table))
-    for column, values in zip(table.columns, shown.columns, strict=True):
+    for column, values in zip(table.shown_columns, shown.columns, strict=True):
         yield values if column.name in table.key or has_row.all() else one_chunk(values).take(own)
 
 
