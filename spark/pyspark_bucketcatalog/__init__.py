@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import jobs
+    from .creating import create_table
     from .session import attach, read, register
     from .source import DefaultSource
 
-__all__ = ["DefaultSource", "attach", "jobs", "read", "register"]
+__all__ = ["DefaultSource", "attach", "create_table", "jobs", "read", "register"]
 
-_HOMES = {"DefaultSource": ".source", "attach": ".session", "read": ".session", "register": ".session"}
+_HOMES = {
+    "DefaultSource": ".source",
+    "attach": ".session",
+    "create_table": ".creating",
+    "read": ".session",
+    "register": ".session",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -106,7 +106,7 @@ def make_table(wanted: Wanted, known: Table | None) -> Made:
     _Message(wanted.name, row, scope, before).fill(wanted.schema, columns, key={*wanted.key}, optional=unset)
     _say_options(row, wanted, known)
     comment = [f"The table {wanted.name!r}, made of a schema by bucketcatalog. A number is never used for something else."]
-    return Made(_compiled(file, scope, wanted.name), proto_text(file, comment), file.name)
+    return Made(_compiled(file, scope), proto_text(file, comment), file.name)
 
 
 def check_name(name: str) -> None:
@@ -195,6 +195,7 @@ class _Message:
         for number, each, column in sorted(taken, key=lambda one: one[0]):
             has_presence = each.nullable if column is None else not column.implicit
             self._add(number, each, column, has_presence=(has_presence or each.name in optional) and each.name not in key)
+        self._refuse_types_called_alike()
         self._reserve({number for number, *_ in taken})
         self.made.nested_type.sort(
             key=lambda each: each.options.map_entry
@@ -257,6 +258,17 @@ class _Message:
         before = _NOTHING if known is None else self.before.within(known)
         inner = _Message(self.table, self.made.nested_type.add(name=name), f"{self.scope}.{name}", before, f"{path}.")
         inner.fill(fields, {column.name: column for column in before.columns})
+
+    def _refuse_types_called_alike(self) -> None:
+        """``InvalidName`` where a message that a column needs is called as another column, or as what another one needs."""
+        taken = {field.name for field in self.made.field}
+        for nested in self.made.nested_type:
+            if nested.name in taken:
+                raise InvalidName(
+                    f"A column of table {self.table!r} needs the name {self.path + nested.name!r} for what lies in it, and another has it.",
+                    next_step="Rename one that is called like that but for its case, or for what stands behind it.",
+                )
+            taken.add(nested.name)
 
     def _reserve(self, used: Collection[int]) -> None:
         """Reserve what anything has had that nothing has now: its numbers, and its names where nothing else is called so."""
@@ -354,19 +366,12 @@ def _known_id(known: Table | None, renamed: Mapping[str, str]) -> str | None:
     return None if known is None or known.id is None else renamed.get(known.id, known.id)
 
 
-def _compiled(file: Any, message: str, table: str) -> Table:
+def _compiled(file: Any, message: str) -> Table:
     pool = descriptor_pool.DescriptorPool()
-    try:
-        for needed in (*_OPTIONS.dependencies, _OPTIONS):
-            pool.AddSerializedFile(needed.serialized_pb)
-        pool.Add(file)
-        found = pool.FindMessageTypeByName(message)
-    except (TypeError, KeyError) as error:
-        raise IncompatibleTable(
-            f"The schema for table {table!r} makes no message: {str(error).splitlines()[0]}.",
-            next_step="Rename the column that it names.",
-        ) from None
-    return table_of(found)
+    for needed in (*_OPTIONS.dependencies, _OPTIONS):
+        pool.AddSerializedFile(needed.serialized_pb)
+    pool.Add(file)
+    return table_of(pool.FindMessageTypeByName(message))
 
 
 def _camel(name: str) -> str:
