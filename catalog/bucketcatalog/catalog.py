@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from .maintain.repair import Repair
     from .maintain.restore import Restored
     from .maintain.verify.findings import Finding
+    from .write.commit import Committed
+    from .write.declaring import CreatedTable
     from .write.tags import Tag
     from .write.writer import Writer
 
@@ -117,6 +119,57 @@ class Catalog:
         Returns their names. ``IncompatibleTable`` where a message is no table or contradicts one of the same name.
         """
         return self.registry.register(tables)
+
+    def declare(self, tables: Iterable[str], *, database: str = DEFAULT_DATABASE, writer: str | None = None) -> Committed | None:
+        """Say in a database what tables are that were made known to this catalog, in one commit: every reader knows them from then on.
+
+        None, and no commit, where the database has them so. It is committed by a maintainer, by default this machine's, whose word counts
+        above others'; see ``Writer.declare`` for what another ``writer`` can say.
+        """
+        names = names_given(tables, "tables", "tables=['jobs.runs']")
+        with self._maintainer(self.database(database), writer) as held:
+            return held.declare(names)
+
+    def create_table(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        key: Iterable[str],
+        id: str | None = None,
+        keep_tombstones: bool | None = None,
+        tombstone_retention: Age | None = None,
+        rename: Mapping[str, str] | None = None,
+        database: str = DEFAULT_DATABASE,
+        writer: str | None = None,
+    ) -> CreatedTable:
+        """Make a table of an Arrow schema, or of that of Arrow data or a frame, known to this catalog and declare it in a database.
+
+        Called again it changes the table to the schema: what is new is added, what is left out removed, and ``rename`` maps old names to
+        new ones. What is None stays as it is; tombstones are kept by default. Returns the table's ``.proto``. Nothing is committed where
+        the table is so already; it is by a maintainer, by default this machine's, and of a ``writer`` that is none new columns alone count,
+        unless it has made the table.
+
+        ``IncompatibleTable`` for a type that no column has, and for what the table cannot become; ``InvalidName`` for what it, or a column,
+        cannot be called.
+        """
+        from .write.declaring import create_table, wanted_table
+
+        wanted = wanted_table(
+            name,
+            schema,
+            key=key,
+            id=id,
+            keep_tombstones=keep_tombstones,
+            tombstone_retention=tombstone_retention,
+            rename=rename,
+        )
+        self.registry.refuse_owned(name)
+        opened = self.database(database)
+        with self._maintainer(opened, writer) as held:
+            table, created = create_table(opened, held, wanted)
+        self.registry.know(table)
+        return created
 
     def writer(
         self,

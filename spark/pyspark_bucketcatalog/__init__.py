@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import jobs
+    from .creating import create_table
     from .session import attach, changes, diff, read, register
     from .source import DefaultSource
     from .writing.changing import delete, update
 
-__all__ = ["DefaultSource", "attach", "changes", "delete", "diff", "jobs", "read", "register", "update"]
+__all__ = ["DefaultSource", "attach", "changes", "create_table", "delete", "diff", "jobs", "read", "register", "update"]
 
-_HOMES = {"DefaultSource": ".source"} | dict.fromkeys(("attach", "changes", "diff", "read", "register"), ".session")
+_HOMES = {"DefaultSource": ".source", "create_table": ".creating"}
+_HOMES |= dict.fromkeys(("attach", "changes", "diff", "read", "register"), ".session")
 _HOMES |= dict.fromkeys(("delete", "update"), ".writing.changing")
 
 

@@ -58,7 +58,9 @@ def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = []
     for field in schema:
         values = rows.column(field.name)
-        columns.append(values if values.type.equals(field.type) else values.cast(field.type))
+        values = values if values.type.equals(field.type) else values.cast(field.type)
+        # Spark makes no column of nothing at all, which a cast of no rows is.
+        columns.append(values if values.num_chunks else pa.chunked_array([pa.nulls(0, field.type)]))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -190,14 +190,15 @@ def version(row: Mapping[str, Any], snapshot: Snapshot, table: str = "objects") 
 
 
 @cache
-def compiled(source: str) -> bytes:
-    """The FileDescriptorSet of one ``.proto`` text, with all that it imports."""
+def compiled(source: str, name: str = "tables.proto") -> bytes:
+    """The FileDescriptorSet of one ``.proto`` text, as a file of that name, with all that it imports."""
     tools = Path(sys.prefix) / "protoc"
     environment = os.environ | ({"PYTHONPATH": str(tools)} if (tools / "grpc_tools").is_dir() else {})
     with TemporaryDirectory() as folder:
-        Path(folder, "tables.proto").write_text(source)
+        Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(folder, name).write_text(source)
         command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={folder}", f"--proto_path={PROTO}"]
-        command += ["--include_imports", f"--descriptor_set_out={folder}/out.binpb", "tables.proto"]
+        command += ["--include_imports", f"--descriptor_set_out={folder}/out.binpb", name]
         subprocess.run(command, env=environment, check=True, cwd=folder)
         return Path(folder, "out.binpb").read_bytes()
 

@@ -12,6 +12,8 @@
     metadata      the tables about the catalog itself, a command each
     prune         ``prune``
     restore       ``restore`` and ``clone``
+    compiling     users' ``.proto`` files, compiled
+    tables        ``tables``
     tag           ``tag``
     verify        ``verify`` and ``repair``
     commands      puts them together

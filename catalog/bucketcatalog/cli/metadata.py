@@ -1,4 +1,4 @@
-"""``log``, ``writers``, ``tables``, ``checkpoints``, ``forks``, ``conflicts`` and ``sums``: the tables about the catalog itself."""
+"""``log``, ``writers``, ``checkpoints``, ``forks``, ``conflicts`` and ``sums``: the tables about the catalog itself."""
 
 from __future__ import annotations
 
@@ -32,6 +32,29 @@ _COLUMNS = {
 }
 
 
+def show(
+    name: str,
+    catalog: str,
+    database: str | None,
+    as_of: str | None,
+    limit: int | None,
+    ignore_corruption: bool,
+    storage_option: list[str] | None,
+    *,
+    as_json: bool,
+    nothing: str,
+) -> None:
+    """Print a table about the catalog; ``nothing`` is what to say where it has no rows."""
+    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
+    rows = snapshot.scan(name).to_arrow()
+    if name == "log":
+        rows = rows.take(list(range(len(rows) - 1, -1, -1)))
+    shown = rows_of([rows])
+    if name == "conflicts":
+        shown = _with_keys(snapshot, shown)
+    print_rows(islice(shown, limit), _COLUMNS[name], as_json=as_json, nothing=nothing)
+
+
 def _command(name: str, what: str, nothing: str) -> Callable[..., None]:
     def command(
         catalog: CatalogArgument,
@@ -42,14 +65,7 @@ def _command(name: str, what: str, nothing: str) -> Callable[..., None]:
         storage_option: StorageOption = None,
         as_json: Json = False,
     ) -> None:
-        snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
-        rows = snapshot.scan(name).to_arrow()
-        if name == "log":
-            rows = rows.take(list(range(len(rows) - 1, -1, -1)))
-        shown = rows_of([rows])
-        if name == "conflicts":
-            shown = _with_keys(snapshot, shown)
-        print_rows(islice(shown, limit), _COLUMNS[name], as_json=as_json, nothing=nothing)
+        show(name, catalog, database, as_of, limit, ignore_corruption, storage_option, as_json=as_json, nothing=nothing)
 
     command.__doc__ = f"{what}\n\n    Example: bucketcatalog {name} ./catalog --json"
     return command
@@ -64,7 +80,6 @@ def _with_keys(snapshot: Snapshot, rows: Iterable[dict[str, Any]]) -> Iterator[d
 COMMANDS = {
     "log": _command("log", "The commits, newest first.", "No commit."),
     "writers": _command("writers", "Who has written, and up to where.", "No writer."),
-    "tables": _command("tables", "The tables of a database, their keys and columns.", "No table."),
     "checkpoints": _command(
         "checkpoints", "The checkpoints there are; in use are those that reading starts from.", "No checkpoint."
     ),

@@ -26,7 +26,12 @@ Before it come the model, whose values it encodes; after it the log, which knows
     held            what a file, or a part of one, holds: in errors, findings and losses alike
     extents         how large a table is by its descriptors
     definitions     tables from descriptors, and definitions for the log
+    reserved        what a message reserves: numbers and names of fields that were removed
     evolution       two definitions of a table as one
+    arrow_types     which column a type of Arrow makes
+    proto_text      a .proto as text
+    compiled        compiled .proto files as compilers write them down
+    schemas         tables from schemas of Arrow, with the numbers that they have
     authority       who decides what a table is, and what is left out of it
     segments        Parquet files of one run, with filters and an index before the footer
     rows            single rows as messages

@@ -196,8 +196,14 @@ class Definitions(Mapping[str, Table]):
 
     def has_room(self, table: Table, writer: str) -> bool:
         """Whether it would count if a writer were to define a table so now."""
-        new = Definition((LAST_TIME, writer, limits.REVISIONS, b""), table)
+        new = _defined_now(table, writer)
         return any(definition.key == new.key for definition in combined([*self.stamped, new]))
+
+    def if_declared(self, table: Table, writer: str) -> Definitions:
+        """The tables as they would be if a writer were to declare one so now, of what is defined of that one."""
+        of_it = [*self._of.get(table.name, []), _defined_now(table, writer, declared=is_maintainer(writer))]
+        known = [self._known[table.name]] if table.name in self._known else []
+        return Definitions(known, of_it, witnessed=self._witnesses.get(table.name, ()))
 
     def holds(self, table: Table) -> bool:
         """Whether somebody has defined a table in these very words."""
@@ -235,6 +241,10 @@ class Definitions(Mapping[str, Table]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def _defined_now(table: Table, writer: str, *, declared: bool = False) -> Definition:
+    return Definition((LAST_TIME, writer, limits.REVISIONS, b""), table, declared=declared)
 
 
 def _with(older: Table, newer: Table) -> Table:

@@ -17,7 +17,8 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from ..errors import CorruptionError, IncompatibleTable, UnsupportedFormat
-from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table, problems, unfillable
+from ..model.contradictions import problems, unfillable
+from ..model.tables import Column, DataType, Default, Parent, SecondaryOrder, Shape, Sum, Table
 from ..v1 import log_pb2, options_pb2, tables_pb2
 from .bounds import check_definitions
 from .extents import Types, cannot_be, is_map, refuse_too_large
@@ -241,6 +242,7 @@ def _column(field: Any, within: _Within, options: Any, *, is_own: bool = False) 
         max_bytes=column.max_bytes,
         minimum=column.minimum if column.HasField("minimum") else None,
         external=is_external(field) if is_own else column.external,
+        removed=is_own and column.removed,
         children=within.columns(field) if is_message else (),
         symbols=within.symbols(field) if field.type == _Field.TYPE_ENUM else (),
     )

@@ -16,6 +16,7 @@ from ..errors import IncompatibleTable
 from ..model.tables import Column, DataType, Table
 from ..v1 import log_pb2, options_pb2
 from .definitions import is_external, usable_definition, walk_types, walk_within
+from .reserved import Reserved, release, reserves
 
 _Field = descriptor_pb2.FieldDescriptorProto
 WIDER: dict[int, int] = {
@@ -30,13 +31,14 @@ def union(older: Iterable[bytes], newer: bytes) -> bytes:
     """The serialised definition that holds what all of these hold: one message class reads and writes the rows of each.
 
     Of the ``older`` ones the first that has something decides. A field that one of them says to mark somebody else's data does so, and
-    rows that belong to others by one of them do so. It takes what they are long, however many they are.
+    rows that belong to others by one of them do so. What the newer one has reserved the number of is removed, but for these two.
+    It takes what they are long, however many they are.
     """
     definition = log_pb2.TableDefinition.FromString(newer)
     merging = _Union(definition)
     for one in older:
         merging.add(log_pb2.TableDefinition.FromString(one))
-    merging.sort_files()
+    merging.finish()
     return definition.SerializeToString(deterministic=True)
 
 
@@ -60,6 +62,8 @@ class _Union:
         self._files = {file.name: file for file in newer.files.file}
         self._needs = {file.name: set(file.dependency) for file in newer.files.file}
         self._fields: dict[str, _Fields] = {}
+        self._removed = Reserved(self._row)
+        self._reserving = [item for _, item in self._new.values() if reserves(item)]
         self._old: dict[str, tuple[Any, Any]] = {}
         self._done: set[tuple[str, str]] = set()
         self._pairs: list[tuple[str, str]] = []
@@ -77,6 +81,10 @@ class _Union:
                 self._bring(*self._wanted.pop())
         self._keep_external(older.message)
         self._keep_parent(older.message)
+
+    @property
+    def _row(self) -> Any:
+        return self._new[self._newer.message][1]
 
     def _fields_of(self, name: str) -> _Fields:
         """Those of a message of the newer definition, as it is by now."""
@@ -110,15 +118,18 @@ class _Union:
         merged = self._fields_of(self._newer.message).by_number
         for field in self._old[old_name][1].field:
             if is_external(field) and not is_external(merged[field.number]):
-                merged[field.number].options.Extensions[options_pb2.column].external = True
+                _column_of(merged[field.number]).external = True
+                _column_of(merged[field.number]).ClearField("removed")
 
     def _keep_parent(self, old_name: str) -> None:
         """Rows that have a parent by the older definition keep it where the newer names none, by what their column is called there."""
-        old, new = self._old[old_name][1], self._new[self._newer.message][1]
+        old, new = self._old[old_name][1], self._row
         known, parent = (message.options.Extensions[options_pb2.table].parent for message in (old, new))
         if known.table and not parent.table:
             number = next(field.number for field in old.field if field.name == known.field)
-            parent.table, parent.field = known.table, self._fields_of(self._newer.message).by_number[number].name
+            kept = self._fields_of(self._newer.message).by_number[number]
+            parent.table, parent.field = known.table, kept.name
+            _column_of(kept).ClearField("removed")
 
     def _add_field(self, field: Any, file: Any, message: Any, known: _Fields) -> None:
         added = message.field.add()
@@ -128,6 +139,8 @@ class _Union:
             added.ClearField("json_name")
         known.by_number[added.number] = added
         known.names.add(added.name)
+        if message is self._row and added.number in self._removed and not is_external(added):
+            _column_of(added).removed = True
         if added.HasField("oneof_index"):
             added.oneof_index = len(message.oneof_decl)
             message.oneof_decl.add(name=f"_{added.name}")
@@ -173,7 +186,13 @@ class _Union:
             self._needs[name] = set()
         return self._files[name]
 
-    def sort_files(self) -> None:
+    def finish(self) -> None:
+        """Leave nothing reserved that there is after all, and put every file behind those that it depends on."""
+        for message in self._reserving:
+            release(message)
+        self._sort_files()
+
+    def _sort_files(self) -> None:
         """Put every file behind those that it depends on."""
         every = list(self._newer.files.file)
         names = {file.name for file in every}
@@ -196,6 +215,10 @@ class _Union:
         copies = [type(file).FromString(file.SerializeToString()) for file in ordered]
         del self._newer.files.file[:]
         self._newer.files.file.extend(copies)
+
+
+def _column_of(field: Any) -> Any:
+    return field.options.Extensions[options_pb2.column]
 
 
 def _two_kinds(name: str) -> IncompatibleTable:

@@ -4,21 +4,22 @@ Before it come only errors, clocks and limits; everything after it speaks in its
 
 ::
 
-    names       what writers, databases and tags may be called, and are by default
-    cuts        cuts and their text; heads, refs and stamps, which name what stands in a log
-    times       times, ages and versions as users write them
-    html        what a notebook shows: small tables, of which every value is escaped
-    arrays      Arrow arrays taken apart and put together
-    uuids       uuids between their 16 bytes and their text, one by one and as arrays
-    paths       builds and parses every object name
-    misfits     writers whose definition of a table does not fit it
-    tables      what a table declares, as values, and what it must not declare
-    parents     by which columns rows can belong to others
-    keys        keys as bytes, one by one and as arrays, and back to values
-    bloom       Bloom filters over keys, and the hash that they are made of
-    minimums    values below the minimum of their column
-    coerce      values and columns of users in storage form, checked
-    facts       the one relation that events and state share, also sorted with its keys
-    events      events, and how each becomes a fact
-    render      facts as people see them
+    names           what writers, databases and tags may be called, and are by default
+    cuts            cuts and their text; heads, refs and stamps, which name what stands in a log
+    times           times, ages and versions as users write them
+    html            what a notebook shows: small tables, of which every value is escaped
+    arrays          Arrow arrays taken apart and put together
+    uuids           uuids between their 16 bytes and their text, one by one and as arrays
+    paths           builds and parses every object name
+    misfits         writers whose definition of a table does not fit it
+    tables          what a table declares, as values
+    contradictions  what a table must not declare
+    parents         by which columns rows can belong to others
+    keys            keys as bytes, one by one and as arrays, and back to values
+    bloom           Bloom filters over keys, and the hash that they are made of
+    minimums        values below the minimum of their column
+    coerce          values and columns of users in storage form, checked
+    facts           the one relation that events and state share, also sorted with its keys
+    events          events, and how each becomes a fact
+    render          facts as people see them
 """

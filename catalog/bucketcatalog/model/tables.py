@@ -1,4 +1,4 @@
-"""Tables as values: what the options of a ``.proto`` declare, in the words that the engine uses, and what they must not declare.
+"""Tables as values: what the options of a ``.proto`` declare, in the words that the engine uses.
 
 ``format.definitions`` reads these from descriptors; everything after it knows tables only as they stand here. A column's *storage* type is
 how blocks hold it, its *surface* type is how people see it: an enumeration is its number in storage and its name at the surface.
@@ -6,7 +6,6 @@ how blocks hold it, its *surface* type is how people see it: an enumeration is i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -97,7 +96,7 @@ class Column:
     ``number`` is the protobuf field number, which is what columns are matched by. ``implicit`` is a field without presence: unset, it
     reads as its type's zero. ``wire_type`` is the protobuf type's number: what the bytes of a row mean.
     ``max_bytes`` and ``minimum`` bind writers alone. Where a column that is ``external`` is true the data of the row's children is
-    somebody else's.
+    somebody else's. One that is ``removed`` is kept with the rows that have it, and nobody is shown it.
     ``children`` are the fields of a message, or key and value of a map; ``symbols`` are an enumeration's names by number.
     """
 
@@ -112,6 +111,7 @@ class Column:
     max_bytes: int = 0
     minimum: int | None = None
     external: bool = False
+    removed: bool = False
     children: tuple[Column, ...] = ()
     symbols: tuple[tuple[int, str], ...] = ()
 
@@ -234,9 +234,14 @@ class Table:
         return hash((self.name, self.key, len(self.columns)))
 
     @cached_property
+    def shown_columns(self) -> tuple[Column, ...]:
+        """The columns that people see."""
+        return tuple(column for column in self.columns if not column.removed)
+
+    @cached_property
     def by_name(self) -> dict[str, Column]:
         """The columns by the names that people use."""
-        return {column.name: column for column in self.columns}
+        return {column.name: column for column in self.shown_columns}
 
     @cached_property
     def by_number(self) -> dict[str, Column]:
@@ -267,133 +272,27 @@ class Table:
     @cached_property
     def surface_schema(self) -> pa.Schema:
         """The row columns as people see them. Keys are never null."""
-        return pa.schema([pa.field(column.name, column.surface_type, column.name not in self.key) for column in self.columns])
+        shown = self.shown_columns
+        return pa.schema([pa.field(column.name, column.surface_type, column.name not in self.key) for column in shown])
 
     def _repr_html_(self) -> str:
         """Its columns, for notebooks."""
         of = {"key": self.key, "id": [self.id], "data reference": self.data_reference}
-        rows = [(c.number, c.name, c.type_name, [at for at in of if c.name in of[at]], c.default.value) for c in self.columns]
+        columns = self.shown_columns
+        rows = [(c.number, c.name, c.type_name, [at for at in of if c.name in of[at]], c.default.value) for c in columns]
         return html_table(f"table {self.name}", ("number", "column", "type", "part of", "default"), rows)
 
 
-_DEFAULT_TYPES = {Default.CREATED: DataType.TIMESTAMP, Default.MODIFIED: DataType.TIMESTAMP, Default.INCARNATION: DataType.UUID}
-_INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
-_LARGEST = {DataType.INT32: (1 << 31) - 1, DataType.UINT32: (1 << 32) - 1}
-_NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
-_BESIDE = "#"
+BESIDE = "#"
+"""Stands in what blocks have as their table between that and the name of a side run."""
 
 
 def side_table(table: str, run: str) -> str:
     """What blocks of a side run of that name, which lies beside a table's rows, have as their table."""
-    return f"{table}{_BESIDE}{run}"
+    return f"{table}{BESIDE}{run}"
 
 
 def split_side(block_table: str) -> tuple[str, str | None]:
     """The table that blocks belong to, and which of its side runs they are of; None where they are of its rows."""
-    table, is_side, run = block_table.partition(_BESIDE)
+    table, is_side, run = block_table.partition(BESIDE)
     return table, run if is_side else None
-
-
-def problems(table: Table) -> Iterator[str]:
-    """What contradicts itself in a declaration, each as the end of a sentence about the table."""
-    if _BESIDE in table.name:
-        yield f"its name holds a {_BESIDE!r}, which stands between a table and the name of what is kept beside it"
-    if not table.key:
-        yield "it has no key"
-    if len(set(table.key)) < len(table.key):
-        yield "its key has a field twice"
-    yield from (f"it names a field {name!r} that it has not" for name in _named(table) if name not in table.by_name)
-    if table.parent is not None and not table.parent.column:
-        yield f"no field of it has the id of its parent in {table.parent.table!r}"
-    for name in table.key:
-        column = table.by_name.get(name)
-        if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
-            yield f"its key field {name!r} has no order"
-    for name in table.data_reference:
-        column = table.by_name.get(name)
-        if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
-            yield f"the field {name!r} of its data reference cannot be compared"
-    yield from _of_sums(table)
-    yield from _of_orders(table)
-    done: set[int] = set()
-    for column in table.columns:
-        yield from _of_column(column, done)
-
-
-def unfillable(table: Table) -> Iterator[str]:
-    """What a writer could not fill in as a declaration says, in the same words. Tables that a log has are read and written all the same."""
-    derived = [column for column in table.columns if column.default is Default.INCARNATION]
-    for column in derived:
-        if column.field_name not in table.fixed_columns:  # the next one is derived from the last, which a purge would forget
-            yield f"its field {column.name!r} has the default INCARNATION, and is neither its id nor of its data reference"
-    if len(derived) > 1:
-        yield f"the default INCARNATION is for one field, and {', '.join(repr(column.name) for column in derived)} have it"
-
-
-def _of_sums(table: Table) -> Iterator[str]:
-    names = [total.name for total in table.sums]
-    yield from (f"it has two sums {name!r}" for name in sorted(set(names)) if names.count(name) > 1)
-    for total in table.sums:
-        column = table.by_name.get(total.column) if total.column else None
-        if column is not None and (column.type not in _INTEGERS or column.shape is not Shape.ONE):
-            yield f"its sum {total.name!r} is over the field {total.column!r}, which is not an integer"
-        for name in total.group:
-            grouping = table.by_name.get(name)
-            if grouping is not None and (grouping.type in _NO_GROUPS or grouping.shape is not Shape.ONE):
-                yield f"its sum {total.name!r} is grouped by the field {name!r}, which is not a single text, number, uuid or time"
-
-
-def _of_orders(table: Table) -> Iterator[str]:
-    names = [order.name for order in table.orders]
-    yield from (f"it has two orders {name!r}" for name in sorted(set(names)) if names.count(name) > 1)
-    for order in table.orders:
-        if not order.columns:
-            yield f"its order {order.name!r} is by no field"
-        if len(set(order.columns)) < len(order.columns):
-            yield f"its order {order.name!r} has a field twice"
-        if END_TIME.name in order.columns and not order.of_tombstones:
-            yield f"its order {order.name!r} is by {END_TIME.name}, which only tombstones have"
-        for name in order.columns:
-            column = table.by_name.get(name)
-            if column is not None and (column.type not in KEY_TYPES or column.shape is not Shape.ONE):
-                yield f"the field {name!r} of its order {order.name!r} has no order"
-
-
-def _named(table: Table) -> Iterator[str]:
-    yield from (*table.key, *table.data_reference)
-    yield from (name for name in (table.id, table.parent.column if table.parent else None) if name)
-    yield from (name for total in table.sums for name in (*total.group, *filter(None, [total.column])))
-    yield from (name for order in table.orders for name in order.columns if name != END_TIME.name)
-
-
-def _of_column(column: Column, done: set[int]) -> Iterator[str]:
-    if column.name.startswith("_") or column.name == END_TIME.name:
-        yield f"a column cannot be called {column.name!r}"
-    if column.number >= FIRST_OF_ENGINE:
-        yield f"the number of its field {column.name!r} is not below {FIRST_OF_ENGINE}, and those are for what stands beside a table"
-    wanted = _DEFAULT_TYPES.get(column.default)
-    if wanted is not None and (column.type is not wanted or column.shape is not Shape.ONE):
-        yield f"the default of its field {column.name!r} is for a {wanted.value}"
-    if wanted is not None and column.implicit:
-        yield f"its field {column.name!r} has a default, and cannot tell unset from zero: make it optional"
-    if column.external and (column.type is not DataType.BOOL or column.shape is not Shape.ONE):
-        yield f"its field {column.name!r} is external and not a single bool"
-    if any(child.external for child in column.children):
-        yield f"a field within {column.name!r} is external, and only a row's own can be"
-    yield from _of_minimum(column, done)
-
-
-def _of_minimum(column: Column, done: set[int]) -> Iterator[str]:
-    """Messages that lie in others in many places are ``done`` once they were looked at."""
-    if id(column.children) not in done:
-        done.add(id(column.children))
-        for child in column.children:
-            yield from _of_minimum(child, done)
-    if column.minimum is None:
-        return
-    if column.type not in _INTEGERS or column.shape is Shape.MAP:
-        yield f"the minimum of its field {column.name!r} is for an integer"
-    elif column.minimum > _LARGEST.get(column.type, column.minimum):
-        yield f"no {column.type.value} reaches the minimum of its field {column.name!r}"
-    elif column.implicit and column.minimum > 0:
-        yield f"its field {column.name!r} reads as 0 where it is unset, which is below its minimum: make it optional"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from .. import limits
-from ..errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable
+from ..errors import CatalogNotFound, CatalogWarning, DatabaseNotFound, ForkDetected, IncompatibleTable, UnknownTable
 from ..format.authority import Definitions
 from ..format.definitions import core_tables, tables_of
 from ..format.evolution import merge
@@ -26,7 +26,7 @@ from ..log.salvage import salvaged
 from ..log.versions import Version, find_view
 from ..log.view import LogView
 from ..model.cuts import Cut, Ref
-from ..model.names import is_maintainer, is_name
+from ..model.names import MAINTAINER_PREFIX, is_maintainer, is_name
 from ..model.parents import misfit, never_unset
 from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
 from ..model.tables import Column, Table
@@ -146,16 +146,53 @@ class Database:
                 self._refuse_misfits(registered, seen.definitions)
                 _tell_who_decides(registered, seen.definitions, by)
             known = self._found[name, by] = registered or seen.table(name)
-            if not seen.definitions.has_room(known, by):
-                raise IncompatibleTable(
-                    f"{by!r} has defined {limits.PLAIN_DEFINITIONS:,} tables, or by {limits.DEFINITION_BYTES:,} bytes: no more count.",
-                    next_step="Write to this table under another writer id.",
-                )
+            self._refuse_more(seen.definitions, known, by)
         return known
+
+    def made_known(self, name: str) -> Table:
+        """The definition that was made known of a table; ``UnknownTable`` without one."""
+        registered = self._beside.table(name)
+        if registered is None:
+            raise UnknownTable(
+                f"No table {name!r} was made known to this catalog.", next_step="Register its compiled .proto, or give its name."
+            )
+        return registered
+
+    def to_declare(self, tables: Iterable[Table], by: str) -> tuple[Table, ...]:
+        """Those of the tables of which a commit of a writer has to say what they are: the database has them otherwise, or not at all.
+
+        The database is looked at. ``IncompatibleTable`` where one does not fit it, and where others decide what the writer would have
+        otherwise: nothing would come of the commit.
+        """
+        there = self.look().definitions
+        return tuple(table for table in tables if self._is_new(table, there, by))
+
+    def _is_new(self, table: Table, there: Definitions, by: str) -> bool:
+        known = there.get(table.name)
+        if known is not None and (why := _left_out(known, by)) is not None:
+            raise why
+        self._refuse_misfits(table, there)
+        then = there.if_declared(table, by)[table.name]
+        if known is not None and (refused := _not_decided(table, known, then)):
+            raise IncompatibleTable(
+                f"{by!r} cannot say what becomes of {', '.join(refused)} in table {table.name!r}: {_who_decides(there, known)} can.",
+                next_step=f"Declare it as {MAINTAINER_PREFIX}NAME.",
+            )
+        if then == known and (known.is_maintained or not is_maintainer(by)):
+            return False
+        self._refuse_more(there, table, by)
+        return True
 
     def declares(self, name: str) -> bool:
         """Whether a table was made known here: who writes to it says what it is, and not only what it has read of it."""
         return self._beside.table(name) is not None
+
+    def _refuse_more(self, there: Definitions, table: Table, by: str) -> None:
+        if not there.has_room(table, by):
+            raise IncompatibleTable(
+                f"{by!r} has defined {limits.PLAIN_DEFINITIONS:,} tables, or by {limits.DEFINITION_BYTES:,} bytes: no more count.",
+                next_step="Write to this table under another writer id.",
+            )
 
     def _refuse_misfits(self, declared: Table, there: Definitions) -> None:
         """``IncompatibleTable`` for a definition that does not fit those of the database, which it is about to be one of.
@@ -197,18 +234,28 @@ def _tell_who_decides(declared: Table, there: Definitions, by: str) -> None:
     known = there.get(declared.name)
     if known is None or is_maintainer(by) or there.decided_by(declared.name, by) or there.holds(declared):
         return
-    numbers = {column.number: column.name for column in known.columns}
-    renamed = [column.name for column in declared.columns if numbers.get(column.number, column.name) != column.name]
-    options = [name for name in _OPTIONS if getattr(declared, name) != getattr(known, name)]
-    if renamed or options:
-        first = there.first_definer(declared.name)
-        who = f"{first!r}, who has defined it first, and" if first is not None and not known.is_maintained else "a release and"
+    if otherwise := _not_decided(declared, known, known):
         warnings.warn(
-            f"What {by!r} declares of table {declared.name!r} counts for its new columns alone: {', '.join([*renamed, *options])} "
-            f"are for {who} maintainers to say. To change them, register the declaration and commit as a maintainer-NAME.",
+            f"What {by!r} declares of table {declared.name!r} counts for its new columns alone: {', '.join(otherwise)} "
+            f"are for {_who_decides(there, known)} to say. To change them, register the declaration and commit as a maintainer-NAME.",
             CatalogWarning,
             stacklevel=5,
         )
+
+
+def _not_decided(declared: Table, known: Table, then: Table) -> list[str]:
+    """What a declaration says of a table and is not so ``then``: columns by other names, or shown or not, and options."""
+    kept = then.by_number
+    names = [c.name for c in declared.shown_columns if (now := kept.get(c.field_name)) and (now.removed or now.name != c.name)]
+    removed = [c.name for c in merge(known, declared).columns if c.removed and not kept[c.field_name].removed]
+    return [*names, *removed, *(name for name in _OPTIONS if getattr(declared, name) != getattr(then, name))]
+
+
+def _who_decides(there: Definitions, known: Table) -> str:
+    first = there.first_definer(known.name)
+    if first is None:
+        return "a release and maintainers"
+    return "maintainers" if known.is_maintained else f"{first!r}, who has defined it first, and maintainers"
 
 
 def _never_unset(table: Table, what: str, column: Column) -> IncompatibleTable:

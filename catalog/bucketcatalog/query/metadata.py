@@ -316,7 +316,7 @@ def _tables(contents: Contents) -> pa.Table:
             "id": table.id,
             "data_reference": list(table.data_reference),
             "parent": table.parent.table if table.parent else None,
-            "columns": [column.name for column in table.columns],
+            "columns": [column.name for column in table.shown_columns],
             "tombstones": table.keeps_tombstones,
         }
         for table in contents.usable()

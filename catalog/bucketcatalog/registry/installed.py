@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, InvalidOption
+from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, IncompatibleTable, InvalidOption
 from ..model.tables import Table
 from ..query.blame import blaming, broken, said, shown
 from ..query.database import Beside, declared
@@ -101,6 +101,19 @@ class Registry:
         added = declared(tables, self._tables)
         self._tables.update((table.name, table) for table in added)
         return [table.name for table in added]
+
+    def know(self, table: Table) -> None:
+        """Know a table as it is declared now, whatever was registered of it before."""
+        self._tables[table.name] = table
+
+    def refuse_owned(self, name: str) -> None:
+        """``IncompatibleTable`` for the table of an installed system, which says itself what that is."""
+        before, dot, _ = name.partition(".") if isinstance(name, str) else ("", "", "")
+        owner = self.system(before) if dot else None
+        if owner is not None and name in owner.tables:
+            raise IncompatibleTable(
+                f"The table {name!r} is the system {owner.name!r}'s, which declares it.", next_step="Give yours another name."
+            )
 
     @property
     def beside(self) -> Beside:

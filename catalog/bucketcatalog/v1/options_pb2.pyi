@@ -96,17 +96,19 @@ class SecondaryOrder(_message.Message):
     def __init__(self, name: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., of_tombstones: bool = ...) -> None: ...
 
 class ColumnOptions(_message.Message):
-    __slots__ = ("type", "default", "sensitive", "max_bytes", "minimum", "external")
+    __slots__ = ("type", "default", "sensitive", "max_bytes", "minimum", "external", "removed")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_FIELD_NUMBER: _ClassVar[int]
     SENSITIVE_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     type: LogicalType
     default: ColumnDefault
     sensitive: bool
     max_bytes: int
     minimum: int
     external: bool
-    def __init__(self, type: _Optional[_Union[LogicalType, str]] = ..., default: _Optional[_Union[ColumnDefault, str]] = ..., sensitive: bool = ..., max_bytes: _Optional[int] = ..., minimum: _Optional[int] = ..., external: bool = ...) -> None: ...
+    removed: bool
+    def __init__(self, type: _Optional[_Union[LogicalType, str]] = ..., default: _Optional[_Union[ColumnDefault, str]] = ..., sensitive: bool = ..., max_bytes: _Optional[int] = ..., minimum: _Optional[int] = ..., external: bool = ..., removed: bool = ...) -> None: ...

@@ -14,6 +14,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything
     commit         what one commit is to say, whoever wants it said, and the transaction that it becomes
+    declaring      what has to be said of tables, and tables that are made of schemas
     transaction    one transaction as its user fills it
     shares         rows of a table that several processes write, named in one commit
     parts          rows of names that are no tables: written as parts by who takes them, named in one commit

@@ -68,8 +68,9 @@ class Committed:
 class Commit:
     """One commit: its operation with metadata and metrics, its events, the application's own number of it, and what it says of the catalog.
 
-    A tag, a boundary, what is set aside and what is witnessed have their stamps, and a tag its time, from the transaction that carries
-    them. It comes ``after`` a commit time without having read what was committed then.
+    ``declares`` are tables of which it says what they are, whether or not it has events of them. A tag, a boundary, what is set aside and
+    what is witnessed have their stamps, and a tag its time, from the transaction that carries them. It comes ``after`` a commit time
+    without having read what was committed then.
     """
 
     operation: str = ""
@@ -77,6 +78,7 @@ class Commit:
     metrics: Mapping[str, int] = field(default_factory=dict)
     events: Staged = field(default_factory=NoEvents)
     application: Application | None = None
+    declares: tuple[Table, ...] = ()
     tag: TagEntry | None = None
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()

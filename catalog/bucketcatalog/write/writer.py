@@ -29,12 +29,14 @@ from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Stamp
 from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_maintainer
+from ..model.tables import Table
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
 from ..query.database import Database
 from ..query.snapshot import Snapshot
 from ..store.retry import retry
 from .commit import Commit, Committed, NoEvents, check_options
+from .declaring import declaring
 from .draft import Draft
 from .parts import Taken, WritePlace, Writes
 from .tags import Decided, Tag, giving, taking_back
@@ -172,7 +174,9 @@ class Writer:
 
     def _publish(self, timeline: Timeline, commit: Commit, gives_up: Callable[[], bool]) -> Committed:
         seen, staged = self._database.seen, commit.events
-        undefined = [t for name, t in sorted(staged.tables.items()) if self._defined.get(name) != t.definition]
+        said = {table.name: table for table in commit.declares}
+        used = {name: table for name, table in staged.tables.items() if self._defined.get(name) != table.definition}
+        undefined = [table for _, table in sorted((used | said).items())]
         after = max(seen.newest_commit_time, staged.named_after, commit.after)
         timeline.pardon(self._database.voids)
 
@@ -197,7 +201,8 @@ class Writer:
         commit_time = time_of_now(staged.read_at, events.put_from)
         others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
         reads = others.changed_since(self._read)
-        declared = frozenset(t.name for t in undefined if is_maintainer(self.id) and self._database.declares(t.name))
+        own = (t.name for t in undefined if is_maintainer(self.id) and (t.name in said or self._database.declares(t.name)))
+        declared = frozenset(own)
         placing = partial(commit.placed, timeline, commit_time, reads=reads, tables=undefined, declared=declared)
         transaction = placing(segments=events.segments)
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
@@ -279,6 +284,17 @@ class Writer:
         self._database.remember(reads)
         self._read = Cut()
         return self._say(Commit(operation="checkpoint", witnessed=witnessed))
+
+    def declare(self, tables: Iterable[str | Table]) -> Committed | None:
+        """Say what tables are, those that were made known to the catalog by name: every reader of the database knows them from then on.
+
+        They need no rows for it. None, and no commit, where the database has them exactly so. ``IncompatibleTable`` where one does not
+        fit what is there, or others decide what it is to be; then none is declared.
+        """
+        with self._turn:
+            self._open_timeline()
+            commit = declaring(self._database, self.id, tables)
+            return None if commit is None else self.commit(commit)
 
     def tag(self, name: str, *, timestamp: Time | None = None, version: Version | None = None, replace: bool = False) -> Tag:
         """Give a name to the cut of now, of a time, or of a version. Nothing is committed where it names that cut already.

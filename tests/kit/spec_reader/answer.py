@@ -104,10 +104,7 @@ def shown(table: Table, version: Version) -> dict[str, Any]:
     """A row as people see it (spec/tables.md), with what every table shows on request."""
     commit_time, writer, revision = version.stamp[:3]
     times = {1: commit_time, 2: version.row_stamp[0]}
-    row = {
-        column.name: _surface(column, version.row.get(column.number, times.get(column.default)))
-        for column in sorted(table.columns, key=lambda column: column.number)
-    }
+    row = {column.name: _surface(column, version.row.get(column.number, times.get(column.default))) for column in table.shown}
     return row | {
         "_version": text_of(name_of(version.stamp)),
         "_commit_timestamp": time_of(commit_time),

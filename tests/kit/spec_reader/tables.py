@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from .cuts import Ref
 from .sealing import message, option
@@ -31,6 +31,8 @@ class Column:
     symbols: dict[int, str] = field(default_factory=dict, hash=False)
     implicit: bool = False
     default: int = 0
+    said_removed: bool = False
+    removed: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class Table:
     drops_tombstones: bool
     row: Any
     older: tuple[Any, ...] = ()
+    reserved: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns that people see, in the order of their numbers."""
+        return sorted((column for column in self.columns if not column.removed), key=lambda column: column.number)
 
 
 def table_of(definition: Any) -> Table:
@@ -61,7 +69,14 @@ def table_of(definition: Any) -> Table:
         fixed=frozenset(columns[name].number for name in (*options.key, *options.data_reference, options.id) if name),
         drops_tombstones=options.tombstones == 2,
         row=message_factory.GetMessageClass(found),
+        reserved=_reserved(found),
     )
+
+
+def _reserved(described: Any) -> tuple[tuple[int, int], ...]:
+    copied = descriptor_pb2.DescriptorProto()
+    described.CopyToProto(copied)
+    return tuple((span.start, span.end) for span in copied.reserved_range)
 
 
 def _column(item: Any, key: Collection[str] = ()) -> Column:
@@ -75,10 +90,13 @@ def _column(item: Any, key: Collection[str] = ()) -> Column:
         symbols={value.number: value.name for value in item.enum_type.values} if item.enum_type else {},
         implicit=not item.has_presence and not item.is_repeated and item.name not in key,
         default=options.default,
+        said_removed=options.removed,
+        removed=options.removed,
     )
     if target and target.GetOptions().map_entry:
         return replace(one, type="map")
-    return Column(item.number, item.name, "list", (one,)) if item.is_repeated else one
+    marks = {"said_removed": options.removed, "removed": options.removed}
+    return Column(item.number, item.name, "list", (one,), **marks) if item.is_repeated else one
 
 
 Definer = tuple[Any, Any, str, bool]
@@ -187,7 +205,7 @@ def _turn(rank: Any, since: Any, *, is_first: bool) -> tuple[Any, ...]:
 
 
 def _together(older: Table, newer: Table) -> Table:
-    """The newer with the columns that only the older has."""
+    """The newer with the columns that only the older has, which are removed where the newer has reserved their numbers."""
     numbers, names = {column.number for column in newer.columns}, {column.name for column in newer.columns}
     kept: list[Column] = []
     for column in (column for column in older.columns if column.number not in numbers):
@@ -195,7 +213,8 @@ def _together(older: Table, newer: Table) -> Table:
         while name in names:
             name = f"{name}_{column.number}"
         names.add(name)
-        kept.append(replace(column, name=name))
+        removed = column.said_removed or any(start <= column.number < end for start, end in newer.reserved)
+        kept.append(replace(column, name=name, removed=removed))
     return replace(newer, columns=(*newer.columns, *kept), older=(*older.older, older.row, *newer.older))
 
 

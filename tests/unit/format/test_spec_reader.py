@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import pytest
@@ -135,6 +136,43 @@ def test_columns_that_only_an_older_definition_has_say_what_the_engine_says(tmp_
     assert compare(reader.from_checkpoints(ours), Catalog(tmp_path).snapshot()) == 2
     foreign = compact(reader, "compactor-foreign")
     assert compare(SpecReader(tmp_path).from_checkpoints(foreign), Catalog(tmp_path).snapshot()) == 2
+
+
+REMOVED = [
+    "int32 k = 1; optional string gone = 2; repeated string words = 3; optional string kept = 4;",
+    'reserved 2, 3; reserved "gone"; int32 k = 1; optional string kept = 4; optional int32 words = 5;',
+    "int32 k = 1; optional string kept = 4; repeated string words = 3; reserved 2;",
+]
+LEFT = [["k", "gone", "words", "kept"], ["k", "kept", "words"], ["k", "words", "kept", "words_5"]]
+
+
+@pytest.mark.parametrize("latest", [0, 1, 2])
+def test_columns_whose_numbers_were_reserved_are_shown_by_neither(tmp_path: Path, latest: int) -> None:
+    world = World()
+    given: list[dict[str, Any]] = [
+        {"gone": "g", "words": ["w"], "kept": "x"},
+        {"kept": "y", "words": 7},
+        {"kept": "z", "words": ["v"]},
+    ]
+    for number in range(latest + 1):
+        catalog = world.catalog()
+        body = f'message Row {{ option (table) = {{ name: "test.rows" key: "k" }}; {REMOVED[number]} }}'
+        catalog.register(messages(proto(body))["Row"])
+        with world.writer("one", catalog=catalog) as writer:
+            world.commit(writer, ("put", "test.rows", [{"k": 10 * number + at, **given[number]} for at in range(70)]))
+            if number == 0:
+                writer.checkpoint()
+    assert world.snapshot().scan("test.rows").schema.names == LEFT[latest]
+    with world.writer("compactor-1") as compactor:
+        compactor.checkpoint(scope="all")
+    reader = SpecReader(copied(world, tmp_path))
+    ours = checkpoint_of(reader, "compactor-1")
+
+    assert world.snapshot().scan("test.rows").schema.names == LEFT[latest]
+    assert compare(reader.from_transactions(), Catalog(tmp_path).snapshot()) >= 70
+    assert compare(reader.from_checkpoints(ours), Catalog(tmp_path).snapshot()) >= 70
+    foreign = compact(reader, "compactor-foreign")
+    assert compare(SpecReader(tmp_path).from_checkpoints(foreign), Catalog(tmp_path).snapshot()) >= 70
 
 
 @pytest.mark.parametrize("in_segments", [False, True])

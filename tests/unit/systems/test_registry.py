@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from bucketcatalog import BrokenSystem, CatalogWarning, InvalidOption
+from bucketcatalog import BrokenSystem, Catalog, CatalogWarning, IncompatibleTable, InvalidOption
 from bucketcatalog.cli import run
 from bucketcatalog.registry import IN_CATALOG, System
 from bucketcatalog.registry.installed import Registry, system
@@ -153,6 +154,14 @@ def test_names_before_the_dot_belong_to_who_declares_them(tmp_path: Path, monkey
     assert Registry().writes("packed.a") is not None
     assert Registry().writes("boxes.parts") is None
     assert Registry().writes("packed") is None
+
+
+@pytest.mark.usefixtures("with_boxes")
+def test_the_table_of_a_system_is_not_made_of_a_schema(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    with pytest.raises(IncompatibleTable, match=r"'boxes\.parts' is the system 'boxes''s"):
+        catalog.create_table("boxes.parts", {"k": pa.int64()}, key=["k"])
+    assert catalog.create_table("boxes.labels", {"k": pa.int64()}, key=["k"]).committed is not None
 
 
 def test_a_system_that_is_not_installed_cannot_be_shown(world: World) -> None:
