@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import StructType
 
 from bucketcatalog import Catalog
@@ -76,6 +77,11 @@ def on_executors(spark: SparkSession, do: Callable[[Item], Outcome], items: Sequ
         yield pa.record_batch({"outcome": pa.array([pickle.dumps(do(item))], pa.binary())})
 
     return [pickle.loads(row.outcome) for row in _each(spark, work, items, "outcome binary").collect()]
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks Spark does at a time, as far as it says so; on Connect, too, it divides ``spark.range`` into as many."""
+    return spark.range(1 << 16).select(spark_partition_id()).distinct().count()
 
 
 MOST_ROWS = 1 << 20

@@ -16,7 +16,7 @@ from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, St
 from bucketcatalog.harvest import BATCH_ROWS, harvest, open_source
 from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.sources import s3 as harvest_s3
-from bucketcatalog.harvest.sources import s3_pages
+from bucketcatalog.harvest.sources import s3_parts
 from bucketcatalog.harvest.sources.s3 import S3Source
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.open import open_inventory
@@ -146,14 +146,14 @@ def test_parts_listed_at_once_come_in_order(
     s3: Any, bucket: str, storage_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(harvest_s3, "_PAGES_FIRST", 1)
-    monkeypatch.setattr(s3_pages, "_PART_PAGES", 0)
+    monkeypatch.setattr(s3_parts, "_PART_PAGES", 0)
     keys = [f"{a}{s}{b:03}" for a in ("a", "a-b", "b", "c d", "e", "f+", "\xe9") for s in ("/", "-", "/x/") for b in range(80)]
     keys += ["a/", "b/x/"]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda key: s3.put_object(Bucket=bucket, Key=key, Body=b""), keys))
     inventory = open_inventory(f"s3://{bucket}", storage_options)
     first = in_order(keys)[998]
-    assert len(s3_pages.spans(inventory, 4, after=first, pages=1)) > 2
+    assert len(s3_parts.spans(inventory, 4, after=first, pages=1)) > 2
     for threads in (1, 4):
         source = S3Source(inventory, threads=threads)
         batches = list(source.entries(Scope(), lambda error: None))

@@ -12,6 +12,7 @@
     metadata      the tables about the catalog itself, a command each
     prune         ``prune``
     restore       ``restore`` and ``clone``
+    spark         ``spark``
     compiling     users' ``.proto`` files, compiled
     tables        ``tables``
     tag           ``tag``

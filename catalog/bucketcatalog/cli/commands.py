@@ -31,6 +31,7 @@ GROUPS = {
     "gc": ("gc",),
     "prune": ("prune",),
     "dump": ("dump", "export"),
+    "spark": ("spark",),
 }
 """The commands of each module, in the order of the help."""
 OWN = frozenset(name for names in GROUPS.values() for name in names)
@@ -51,8 +52,9 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
     if not own and _add_systems(made, asked):
         return made
     for group in own or GROUPS:
-        for name, command in import_module(f".{group}", __package__).COMMANDS.items():
-            made.command(name)(command)
+        module = import_module(f".{group}", __package__)
+        for name, command in module.COMMANDS.items():
+            made.command(name, context_settings=getattr(module, "SETTINGS", {}).get(name))(command)
     return made
 
 

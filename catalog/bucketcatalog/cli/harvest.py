@@ -25,40 +25,52 @@ from ..harvest import harvest as run_harvest
 
 Globs = list[str] | None
 
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A directory, by path or URL; a bucket: s3://BUCKET/PATH.", show_default=False)
+]
+HarvestWriter = Annotated[
+    str | None, typer.Option("--writer", "-w", metavar="W", help="The writer id.  [default: harvest-HOST-..., one a source]")
+]
+Bucket = Annotated[str | None, typer.Option("--bucket", metavar="B", help="The bucket.  [default: the source's path]")]
+Owner = Annotated[
+    str | None, typer.Option("--owner", metavar="UUID", help="The bucket's owner.  [default: derived from the host]")
+]
+Include = Annotated[Globs, typer.Option("--include", metavar="GLOB", help="Only paths that match; repeat it.")]
+Exclude = Annotated[
+    Globs, typer.Option("--exclude", metavar="GLOB", help="Leave alone what matches, here and in the catalog; repeat it.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would change; write nothing.")]
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Take everything for deleted where the source has nothing at all.")
+]
+Metadata = Annotated[
+    bool, typer.Option("--metadata", help="Ask for the headers of each object of a bucket that is new; a request each.")
+]
+Tags = Annotated[bool, typer.Option("--tags", help="Ask for the tags of each object of a bucket; a request each.")]
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source-option",
+        metavar="K=V",
+        help="An option of the source, such as endpoint_url=...; repeat it.  [default: environment]",
+    ),
+]
+
 
 def harvest(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A directory, by path or URL; a bucket: s3://BUCKET/PATH.", show_default=False)
-    ],
+    source: SourceArgument,
     catalog: CatalogArgument,
     database: WrittenDatabase = DEFAULT_DATABASE,
-    writer: Annotated[
-        str | None, typer.Option("--writer", "-w", metavar="W", help="The writer id.  [default: harvest-HOST-..., one a source]")
-    ] = None,
-    bucket: Annotated[str | None, typer.Option("--bucket", metavar="B", help="The bucket.  [default: the source's path]")] = None,
-    owner: Annotated[
-        str | None, typer.Option("--owner", metavar="UUID", help="The bucket's owner.  [default: derived from the host]")
-    ] = None,
-    include: Annotated[Globs, typer.Option("--include", metavar="GLOB", help="Only paths that match; repeat it.")] = None,
-    exclude: Annotated[
-        Globs, typer.Option("--exclude", metavar="GLOB", help="Leave alone what matches, here and in the catalog; repeat it.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would change; write nothing.")] = False,
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Take everything for deleted where the source has nothing at all.")
-    ] = False,
-    metadata: Annotated[
-        bool, typer.Option("--metadata", help="Ask for the headers of each object of a bucket that is new; a request each.")
-    ] = False,
-    tags: Annotated[bool, typer.Option("--tags", help="Ask for the tags of each object of a bucket; a request each.")] = False,
-    source_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--source-option",
-            metavar="K=V",
-            help="An option of the source, such as endpoint_url=...; repeat it.  [default: environment]",
-        ),
-    ] = None,
+    writer: HarvestWriter = None,
+    bucket: Bucket = None,
+    owner: Owner = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    dry_run: DryRun = False,
+    allow_empty: AllowEmpty = False,
+    metadata: Metadata = False,
+    tags: Tags = False,
+    source_option: SourceOption = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
@@ -88,6 +100,11 @@ def harvest(
             source_options=parse_options(source_option, "source") or None,
             progress=tell,
         )
+    print_harvested(result, catalog, as_json=as_json)
+
+
+def print_harvested(result: Harvested, catalog: str, *, as_json: bool) -> None:
+    """Tell what a harvest did."""
     if as_json:
         print_facts(plain(asdict(result)), as_json=True)
     else:

@@ -5,7 +5,7 @@ What could not be catalogued, as the table ``harvest_errors`` is to show it: wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +13,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..format.definitions import core_tables
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from ..write.commit import Committed
+from ..write.staging import WrittenShare
 from ..write.writer import Writer
 from .compare import Step
-from .mapping import OBJECTS, Bucket, deleted_keys, entry_rows, lost_keys, updated_rows
+from .mapping import BUCKETS, OBJECTS, Bucket, deleted_keys, entry_rows, lost_keys, updated_rows
 from .scope import Scope
 from .source import EntryError
 
+ERRORS = core_tables()["harvest_errors"]
 _COLUMNS = ("path", "code", "message")
 _FEW = 10
 
@@ -47,6 +50,11 @@ class Failures:
     def add(self, error: EntryError) -> None:
         """Take note of an error."""
         self._found[error.path] = error
+
+    @property
+    def found(self) -> tuple[EntryError, ...]:
+        """All of them."""
+        return tuple(self._found.values())
 
     def first(self) -> tuple[Failed, ...]:
         """Some of them, in the order of their paths."""
@@ -83,6 +91,46 @@ def _with_source(rows: pa.Table, source: str) -> pa.Table:
     return rows.add_column(0, "source", pa.repeat(pa.scalar(source), len(rows)))
 
 
+Said = tuple[str, Table, Any]
+"""Rows of a table, and what is said of them: ``put``, ``update`` or ``delete``."""
+
+
+def said_of(bucket: Bucket, table: Table, step: Step) -> Iterator[Said]:
+    """What a commit has to say of a step."""
+    if step.put is not None:
+        yield "put", table, entry_rows(bucket, step.put, step.ids)
+    if step.update is not None and step.known is not None:
+        yield "update", table, updated_rows(table, step.update, step.known)
+    if len(step.gone) and table is OBJECTS:
+        yield "delete", table, deleted_keys(bucket, step.gone, step.versions)
+    elif len(step.gone) and step.lost is not None:
+        yield "delete", table, lost_keys(table, step.lost, step.versions)
+
+
+def said_of_bucket(bucket: Bucket) -> list[Said]:
+    """What has to be said of the bucket itself, before anything in it."""
+    return [] if bucket.row is None else [("update" if bucket.is_known else "put", BUCKETS, bucket.row)]
+
+
+def said_of_failures(new: pa.Table, settled: pa.Table) -> list[Said]:
+    """Entries that cannot be catalogued, as found now, and those for which that is over."""
+    return [(kind, ERRORS, rows) for kind, rows in (("put", new), ("delete", settled)) if len(rows)]
+
+
+def commit(writer: Writer, bucket: Bucket, said: Iterable[Said], shares: Iterable[WrittenShare] = ()) -> Committed | None:
+    """One transaction of a harvest, with what other processes have put for it."""
+    with writer.transaction(operation="harvest", metadata={"source": bucket.source, "bucket": bucket.name}) as tx:
+        for kind, table, rows in said:
+            if kind == "put":
+                tx.put(table.name, rows)
+            elif kind == "update":
+                tx.update(table.name, rows)
+            else:
+                tx.delete(table.name, rows)
+        tx.adopt(shares)
+    return tx.committed
+
+
 class Chunks:
     """Collects events and commits them, chunk by chunk, in one thread beside the walk: at most one chunk is under way.
 
@@ -101,8 +149,7 @@ class Chunks:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harvest-commit")
         self._under_way: Future[None] | None = None
         self._committed: list[Committed] = []
-        first = "update" if bucket.is_known else "put"
-        self._waiting: list[tuple[str, str, Any]] = [] if bucket.row is None else [(first, "buckets", bucket.row)]
+        self._waiting = said_of_bucket(bucket)
         self._count = 0
 
     @property
@@ -112,26 +159,18 @@ class Chunks:
 
     def add(self, step: Step, table: Table = OBJECTS) -> None:
         """The events of a step."""
-        if step.put is not None:
-            self._append("put", table.name, entry_rows(self._bucket, step.put, step.ids))
-        if step.update is not None and step.known is not None:
-            self._append("update", table.name, updated_rows(table, step.update, step.known))
-        if len(step.gone) and table is OBJECTS:
-            self._append("delete", table.name, deleted_keys(self._bucket, step.gone, step.versions))
-        elif len(step.gone) and step.lost is not None:
-            self._append("delete", table.name, lost_keys(table, step.lost, step.versions))
+        self._append(said_of(self._bucket, table, step))
         if self._count >= self._limit:
             self.flush()
 
     def add_failures(self, new: pa.Table, settled: pa.Table) -> None:
         """Entries that cannot be catalogued, as found now, and those for which that is over."""
-        for kind, rows in (("put", new), ("delete", settled)):
-            if len(rows):
-                self._append(kind, "harvest_errors", rows)
+        self._append(said_of_failures(new, settled))
 
-    def _append(self, kind: str, table: str, rows: pa.Table) -> None:
-        self._waiting.append((kind, table, rows))
-        self._count += len(rows)
+    def _append(self, said: Iterable[Said]) -> None:
+        for one in said:
+            self._waiting.append(one)
+            self._count += len(one[2])
 
     def flush(self) -> None:
         """Begin to commit what is waiting, once the chunk before it has been committed."""
@@ -140,17 +179,10 @@ class Chunks:
         if waiting and self._writer is not None:
             self._under_way = self._thread.submit(self._commit, self._writer, waiting)
 
-    def _commit(self, writer: Writer, events: Sequence[tuple[str, str, Any]]) -> None:
-        with writer.transaction(operation="harvest", metadata={"source": self._bucket.source, "bucket": self._bucket.name}) as tx:
-            for kind, table, rows in events:
-                if kind == "put":
-                    tx.put(table, rows)
-                elif kind == "update":
-                    tx.update(table, rows)
-                else:
-                    tx.delete(table, rows)
-        if tx.committed is not None:
-            self._committed.append(tx.committed)
+    def _commit(self, writer: Writer, events: Sequence[Said]) -> None:
+        committed = commit(writer, self._bucket, events)
+        if committed is not None:
+            self._committed.append(committed)
         self._uncovered += sum(len(rows) for _, _, rows in events)
         if self._uncovered >= max(self._checkpoint_events, self._covered // 4):
             self._checkpoint(writer)

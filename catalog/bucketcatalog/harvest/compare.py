@@ -61,7 +61,11 @@ class NamedRows:
 
     def split(self, name: bytes) -> tuple[NamedRows, NamedRows]:
         """What is up to ``name``, and what comes after."""
-        at = len(self) if self.last <= name else lower_bound(self.names, name + b"\x00")
+        return self.parted(name + b"\x00")
+
+    def parted(self, name: bytes) -> tuple[NamedRows, NamedRows]:
+        """What comes before ``name``, and what from there on."""
+        at = len(self) if self.last < name else lower_bound(self.names, name)
         return self._slice(0, at), self._slice(at, len(self) - at)
 
     def _slice(self, start: int, count: int) -> NamedRows:
@@ -125,11 +129,15 @@ class Merger:
             rows = mine.rows if self._look is None else self._look(mine.rows, None)
             yield Step(rows, mine.ids, len(mine), _NO_NAMES, _NO_VERSIONS, 0)
 
-    def rest(self) -> Iterator[Step]:
-        """What has to change after the last name of the source."""
+    def rest(self, before: bytes | None = None) -> Iterator[Step]:
+        """What has to change after the last name of the source; what has a name from ``before`` on is left to somebody else."""
         while self._known is not None:
-            known, self._known = self._known, next(self._live, None)
-            yield Step(None, _NO_IDS, 0, known.names, _versions(known.rows), 0, known.rows)
+            known, left = (self._known, None) if before is None else self._known.parted(before)
+            if len(known):
+                yield Step(None, _NO_IDS, 0, known.names, _versions(known.rows), 0, known.rows)
+            if left:
+                return
+            self._known = next(self._live, None)
 
     def _compare(self, mine: NamedRows, theirs: NamedRows) -> Step:
         if not self._compared and mine.names.equals(theirs.names) and mine.ids.equals(theirs.ids):

@@ -23,7 +23,7 @@ from ..clock import uuid5
 from ..errors import InvalidName, InvalidOption
 from ..format.definitions import core_tables
 from ..model.events import EventKind
-from ..model.keys import KeyRange, encode_array, prefix_range
+from ..model.keys import KeyRange, encode_array, prefix_range, without_leading
 from ..model.names import owner_id
 from ..model.render import version_names
 from ..model.tables import UUID_BYTES, Table
@@ -31,6 +31,7 @@ from ..model.uuids import to_text, uuid_bytes, uuid_text
 from ..query.snapshot import Snapshot
 from ..write.derived_ids import Incarnations
 from ..write.intake import checked
+from .ranges import ALL_NAMES, NameRange
 from .source import Source
 
 OBJECTS = core_tables()["objects"]
@@ -61,9 +62,18 @@ class Bucket:
         return keys_of(self, OBJECTS)
 
 
-def keys_of(bucket: Bucket, table: Table) -> KeyRange:
-    """The keys of a bucket's rows in a table whose key begins with owner and bucket."""
-    return prefix_range(table, [bucket.owner, bucket.id])
+def keys_of(bucket: Bucket, table: Table, within: NameRange = ALL_NAMES) -> KeyRange:
+    """The keys of a bucket's rows with names in a range, in a table whose key begins with owner and bucket, and then the name."""
+    whole, place = prefix_range(table, [bucket.owner, bucket.id]), [bucket.owner, bucket.id]
+    behind = prefix_range(table, [*place, within.after]).stop if within.after else whole.start
+    return KeyRange(behind or whole.start, whole.stop if within.upto is None else prefix_range(table, [*place, within.upto]).stop)
+
+
+def names_upto(table: Table, name: bytes) -> bytes:
+    """What comes, in the order of ``names_of``, right after all that a bucket has of the names up to this one."""
+    stop = prefix_range(without_leading(table, len(_BUCKETS_KEY)), [name]).stop
+    assert stop is not None  # a name ends with what is not the last of all bytes
+    return stop
 
 
 def owner_of(source: Source, owner: str | uuid.UUID | None) -> str:

@@ -2,82 +2,40 @@
 
 Every chunk is a transaction of its own and says nothing that depends on another, so a harvest that dies between any two calls leaves a
 catalog that is right as far as it goes; the next run compares again and commits the rest. A run that finds nothing changed commits nothing.
+With workers it is one transaction, see ``rounds``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from .. import clock
 from ..catalog import DEFAULT_DATABASE, Catalog
-from ..errors import AccessDenied, ForeignBranch, InvalidOption, SourceNotFound
-from ..model.arrays import exact_sum
+from ..errors import AccessDenied, ForeignBranch, InvalidOption
 from ..model.names import WriterId, host_writer, names_given, writer_id
 from ..query.snapshot import Snapshot
 from ..write.host_turn import host_turn
-from .commit import Chunks, Failed, Failures
-from .compare import OutOfReach, Step
-from .difference import Difference
+from .account import Counts, Harvested, Progress
+from .commit import Chunks, Failures
+from .compare import OutOfReach
+from .difference import Difference, LiveRows, Portion, refuse_empty
 from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
+from .rounds import Rounds
 from .scope import Scope
-from .source import AnyPath, EntryError, Source, StoreSource, is_of_a_store
+from .sections import HarvestWorkers
+from .source import AnyPath, DividedSource, EntryError, Source, StoreSource, is_divided, is_of_a_store
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000
 """How many events a run leaves uncovered before it writes a checkpoint of its writer's timeline."""
-
-
-@dataclass(frozen=True, slots=True)
-class Harvested:
-    """What a harvest did, or has done so far. ``bytes`` is the content length of what was created and overwritten, in sum.
-
-    ``updated`` counts objects of which the version stayed and something else changed, such as tags or the storage class. ``versions``
-    counts the rows of ``object_versions`` that were seen, ``version_changes`` those that were put, updated or deleted.
-    ``entries`` counts what was seen; ``errors`` what the source has now that cannot be catalogued, of which ``failed`` are the first few;
-    ``transactions`` are the versions of what was committed, none in a dry run.
-    """
-
-    source: str
-    bucket: str
-    bucket_id: str
-    owner: str
-    database: str
-    writer: str
-    dry_run: bool
-    entries: int = 0
-    created: int = 0
-    overwritten: int = 0
-    updated: int = 0
-    deleted: int = 0
-    unchanged: int = 0
-    versions: int = 0
-    version_changes: int = 0
-    bytes: int = 0
-    errors: int = 0
-    failed: tuple[Failed, ...] = ()
-    transactions: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        """How far it is, or what has become of it, for people."""
-        done = ("created", "overwritten", "updated", "deleted")
-        counts = [f"{count:,} {name}" for name in done if (count := getattr(self, name))]
-        return f"{self.entries:,} seen: {', '.join(counts) or 'nothing changed'}"
-
-    @property
-    def changes(self) -> int:
-        """How many objects were created, overwritten, updated and deleted."""
-        return self.created + self.overwritten + self.updated + self.deleted
-
-
-Progress = Callable[[Harvested], None]
 
 
 def default_writer(source: Source) -> WriterId:
@@ -103,6 +61,7 @@ def harvest(
     progress: Progress | None = None,
     chunk_events: int = CHUNK_EVENTS,
     checkpoint_events: int = CHECKPOINT_EVENTS,
+    workers: HarvestWorkers | None = None,
 ) -> Harvested:
     """Bring the catalog's inventory of ``source`` up to date, and say what changed.
 
@@ -114,6 +73,9 @@ def harvest(
     versioning now. ``InvalidOption`` where the bucket is not this source's. Without a ``writer`` harvests of one source by this machine
     wait for each other, and raise ``WriterBusy`` where that takes too long; ``ForeignBranch`` where another harvest has written as the
     same writer meanwhile.
+
+    With ``workers`` these list and compare sections of the source, and all of it is one commit at the end, without a checkpoint; then
+    ``InvalidOption`` for a source that cannot be divided, and ``InvalidRows`` for more than 2^31 changes.
     """
     start = clock.monotonic()
     _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags)
@@ -128,13 +90,18 @@ def harvest(
         snapshot = catalog.database(database).look()
         target = _target(snapshot, origin, bucket, owner)
         state = _begun(origin, target, database, name, dry_run=dry_run)
-        chunks = opened.enter_context(Chunks(own, snapshot, target, chunk_events, checkpoint_events))
-        difference = Difference(snapshot, target, scope, origin)
-        for counted in opened.enter_context(closing(_run(state, difference, chunks, allow_empty=allow_empty))):
-            state = _so_far(counted, chunks, start)
+        committed: Chunks | Rounds
+        if workers is None:
+            committed = chunks = opened.enter_context(Chunks(own, snapshot, target, chunk_events, checkpoint_events))
+            run = _in_chunks(state, snapshot, target, scope, origin, chunks, allow_empty=allow_empty)
+        else:
+            committed = rounds = Rounds(snapshot, target, scope, _divided(origin), workers, own, catalog.database(database))
+            run = rounds.run(state, allow_empty=allow_empty)
+        for counted in opened.enter_context(closing(run)):
+            state = _so_far(counted, committed, start)
             if progress is not None:
                 progress(state)
-    return _so_far(state, chunks, start)
+    return _so_far(state, committed, start)
 
 
 def _require_bools(**options: object) -> None:
@@ -149,9 +116,15 @@ def _begun(source: Source, target: Bucket, database: str, writer: str, *, dry_ru
     return Harvested(source.url, target.name, target.id, target.owner, database, writer, dry_run)
 
 
-def _so_far(state: Harvested, chunks: Chunks, start: float) -> Harvested:
+def _so_far(state: Harvested, committed: Chunks | Rounds, start: float) -> Harvested:
     """The counts with what is committed by now, and the time it took."""
-    return replace(state, transactions=chunks.versions, seconds=clock.monotonic() - start)
+    return replace(state, transactions=committed.versions, seconds=clock.monotonic() - start)
+
+
+def _divided(source: Source) -> DividedSource:
+    if is_divided(source):
+        return source
+    raise InvalidOption(f"{source.url} cannot be divided among workers.", next_step="Harvest it without them.")
 
 
 def _target(snapshot: Snapshot, source: Source, bucket: str | None, owner: str | UUID | None) -> Bucket:
@@ -196,10 +169,18 @@ def _unknown_versioning(source: StoreSource, versioning: str) -> AccessDenied:
     )
 
 
-def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empty: bool) -> Generator[Harvested, None, None]:
+def _in_chunks(
+    state: Harvested,
+    snapshot: Snapshot,
+    bucket: Bucket,
+    scope: Scope,
+    source: Source,
+    chunks: Chunks,
+    *,
+    allow_empty: bool,
+) -> Generator[Harvested, None, None]:
     """Merge the two sides and hand on what differs; gives the counts after each step."""
-    failures, out_of_reach = Failures(), OutOfReach()
-    source, scope = difference.source, difference.scope
+    failures, out_of_reach, counts = Failures(), OutOfReach(), Counts()
 
     def report(error: EntryError) -> None:
         failures.add(error)
@@ -208,56 +189,13 @@ def _run(state: Harvested, difference: Difference, chunks: Chunks, *, allow_empt
     entries = source.entries(scope, report)
     first = next(entries, None)
     if first is None and not failures and not allow_empty:
-        if difference.is_known():
-            raise _empty_source(source)
-        if difference.bucket.row is not None and is_of_a_store(source):
-            raise _nothing_there(source)
-    for table, found in difference.changes(entries if first is None else chain([first], entries)):
+        refuse_empty(snapshot, bucket, scope, source)
+    difference = Difference(bucket, scope, source, partial(LiveRows.of, snapshot, bucket))
+    for table, found in difference.changes(Portion(entries if first is None else chain([first], entries))):
         step = out_of_reach.spare(found) if table is OBJECTS else found
-        state = _counted(state, step, failures) if table is OBJECTS else _counted_versions(state, step)
+        counts = counts.with_step(table, step)
         chunks.add(step, table)
-        yield state
-    chunks.add_failures(*failures.changes(difference.snapshot, source.url, scope))
+        yield replace(state.with_counts(counts), errors=len(failures))
+    chunks.add_failures(*failures.changes(snapshot, source.url, scope))
     chunks.flush()
-    yield replace(state, errors=len(failures), failed=failures.first())
-
-
-def _empty_source(source: Source) -> SourceNotFound:
-    """A source has nothing and the catalog something: all of it would be taken for deleted."""
-    return SourceNotFound(
-        f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",
-        next_step="See that it is mounted and that the globs fit. If it is meant to be empty: --allow-empty, allow_empty=True.",
-    )
-
-
-def _nothing_there(source: Source) -> SourceNotFound:
-    """In a store a path that has nothing below it is not there at all; more often it is mistyped."""
-    return SourceNotFound(
-        f"Nothing at all is found in {source.url}.",
-        next_step="Check the bucket, the path and the endpoint. If it is meant to be empty: --allow-empty, allow_empty=True.",
-    )
-
-
-def _counted(state: Harvested, step: Step, failures: Failures) -> Harvested:
-    put = 0 if step.put is None else len(step.put)
-    size = 0 if step.put is None else exact_sum(step.put.column("content_length"))
-    return replace(
-        state,
-        entries=state.entries + put + step.updated + step.unchanged,
-        created=state.created + step.created,
-        overwritten=state.overwritten + put - step.created,
-        updated=state.updated + step.updated,
-        deleted=state.deleted + len(step.gone),
-        unchanged=state.unchanged + step.unchanged,
-        bytes=state.bytes + size,
-        errors=len(failures),
-    )
-
-
-def _counted_versions(state: Harvested, step: Step) -> Harvested:
-    put = 0 if step.put is None else len(step.put)
-    return replace(
-        state,
-        versions=state.versions + put + step.updated + step.unchanged,
-        version_changes=state.version_changes + put + step.updated + len(step.gone),
-    )
+    yield replace(state.with_counts(counts), errors=len(failures), failed=failures.first())

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ..errors import InvalidOption
 from ..model.tables import TIMESTAMP
+from .ranges import ALL_NAMES, NameRange
 from .scope import Scope
 
 AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -127,6 +128,26 @@ class StoreSource(Source, Protocol):
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """The entries with the columns that have to be asked for one by one; ``known`` is as for ``compare.Look``."""
         ...
+
+
+class DividedSource(Source, Protocol):
+    """A source of which several processes can each list a part. It pickles, as configuration."""
+
+    def entries(self, scope: Scope, report: Report, within: NameRange = ALL_NAMES) -> Iterator[pa.RecordBatch]:
+        """See ``Source``: the entries whose names are in a range. What keeps them all from being read is reported for each range."""
+        ...
+
+    def divide(self, within: NameRange, parts: int) -> list[bytes]:
+        """Names that divide a range into about so many parts, in order; fewer, or none, where nothing is seen to divide.
+
+        It costs a few listings, however much there is. Any names will do: they need not be there, and parts may be empty.
+        """
+        ...
+
+
+def is_divided(source: Source) -> TypeGuard[DividedSource]:
+    """Whether it is a ``DividedSource``."""
+    return hasattr(source, "divide")
 
 
 def is_of_a_store(source: Source) -> TypeGuard[StoreSource]:

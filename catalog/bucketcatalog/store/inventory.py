@@ -71,6 +71,10 @@ class Inventory(Protocol):
         """What keys below ``prefix`` begin with up to the next ``/``, in order, as far as the first pages show it."""
         ...
 
+    def first(self, span: Span) -> str | None:
+        """The first key of a current object in the span; None where there is none, or none that is text. One request."""
+        ...
+
     def head(self, key: str, version: str | None) -> Mapping[str, Any] | None:
         """An object's headers as S3 names them; None where there is none, or none that can be asked for."""
         ...

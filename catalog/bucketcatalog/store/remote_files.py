@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from .object_names import is_hidden, is_unicode
 from .remote_failures import guarded, import_filesystem, open_filesystem
 from .secrets import Secrets
+from .tickets import is_carried, missing, redeemed, ticket_for
 
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 
@@ -65,18 +66,31 @@ _GONE, _DENIED = (404, 410), (401, 403)
 
 
 class RemoteFiles:
-    """The directory at an fsspec ``url``, opened with ``options``, which reach fsspec and nothing else."""
+    """The directory at an fsspec ``url``, opened with ``options``, which reach fsspec and nothing else.
 
-    def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
-        given = dict(options or {})
-        self._secrets = Secrets(url, given)
-        self.url = (
-            self._secrets.public_url.rstrip("/") if not self._secrets.public_url.endswith("://") else self._secrets.public_url
-        )
+    A pickle holds the url, and neither the options nor what of the url is secret, see ``tickets``.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None, *, ticket: str | None = None) -> None:
+        kept = None if ticket is None else redeemed(ticket)
+        self._unknown = ticket if kept is None else None
+        address, given = (url, options) if kept is None else kept
+        self._address, self._options = str(address), dict(given or {})
+        self._secrets = Secrets(self._address, self._options)
+        public = self._secrets.public_url
+        self.url = public.rstrip("/") if not public.endswith("://") else public
         self.protocol, _, self.path = self.url.partition("://")
-        import_filesystem(url.partition("://")[0].partition("::")[0], self.url)
-        with guarded(self._secrets, "open", ""):
-            self._files, self._root = open_filesystem(url, given)
+        import_filesystem(self._address.partition("://")[0].partition("::")[0], self.url)
+        if self._unknown is None:
+            with guarded(self._secrets, "open", ""):
+                self._files, self._root = open_filesystem(self._address, self._options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._unknown is not None:
+            return _reopened, (self.url, self._unknown)
+        if is_carried() or (not self._options and self._address == self._secrets.public_url):
+            return RemoteFiles, (self._address, self._options)
+        return _reopened, (self.url, ticket_for((self._address, self._options)))
 
     @property
     def authority(self) -> str:
@@ -92,6 +106,7 @@ class RemoteFiles:
         None is given for a file that may not be asked for; one that is listed and not there is left out. ``ObjectNotFound`` where there is
         no such directory, ``AccessDenied`` or ``StoreUnavailable`` where it, or a file in it, cannot be asked for.
         """
+        self._require_known()
         directory = f"{self._root}/{prefix}".rstrip("/")
         with guarded(self._secrets, "list", prefix):
             for info in self._files.ls(directory or "/", detail=True):
@@ -127,5 +142,14 @@ class RemoteFiles:
 
     def is_directory(self) -> bool:
         """Whether the url names something that can have files below it."""
+        self._require_known()
         with guarded(self._secrets, "list", ""):
             return bool(self._files.info(self._root or "/").get("type") == "directory")
+
+    def _require_known(self) -> None:
+        if self._unknown is not None:
+            raise missing(self.url)
+
+
+def _reopened(url: str, ticket: str) -> RemoteFiles:
+    return RemoteFiles(url, ticket=ticket)

@@ -20,6 +20,7 @@ from ..query.database import Database
 from ..query.snapshot import Snapshot
 from ..store.base import Store
 from .draft import Draft
+from .intake import Rows
 from .staging import WrittenShare
 
 PORTION_ROWS, PORTION_BYTES = 1 << 18, 256 << 20
@@ -44,16 +45,38 @@ class ShareTask:
 
     def write(self, store: Store, rows: Iterable[pa.RecordBatch]) -> WrittenShare:
         """Put segments with these rows. ``InvalidRows`` names row and column of what does not fit the table, as ``tx.put`` does."""
-        runs = RunWriter(store, self.writer, self.database, cut=None, began=self.began)
-        looking = _Looking(store, self.database, self.version)
-        events = named_after = 0
+        writing = self.begin(store)
         for portion in portions(rows):
-            draft = Draft(lambda _: self.table, lambda: looking.snapshot, lambda _: self.data_in).numbered_from(events)
-            draft.add(self.kind, self.table.name, portion)
-            draft.put_into(runs)
-            events, named_after = len(draft), max(named_after, draft.named_after)
-        runs.finish()
-        return WrittenShare(self.table, tuple(runs.segments), events, named_after, self.began)
+            writing.add([(self.kind, portion)])
+        return writing.finish()
+
+    def begin(self, store: Store) -> ShareWriter:
+        """A share to which rows are added portion by portion, of whatever kind."""
+        return ShareWriter(self, store)
+
+
+class ShareWriter:
+    """A share in the making. Portions that come in the order of their keys, one after the other, become segments in that order."""
+
+    def __init__(self, task: ShareTask, store: Store) -> None:
+        self._task = task
+        self._runs = RunWriter(store, task.writer, task.database, cut=None, began=task.began)
+        self._looking = _Looking(store, task.database, task.version)
+        self._events = self._named_after = 0
+
+    def add(self, portion: Iterable[tuple[EventKind, Rows]]) -> None:
+        """Add rows, which are sorted and put together; in the order given where they are of one key."""
+        task = self._task
+        draft = Draft(lambda _: task.table, lambda: self._looking.snapshot, lambda _: task.data_in).numbered_from(self._events)
+        for kind, rows in portion:
+            draft.add(kind, task.table.name, rows)
+        draft.put_into(self._runs)
+        self._events, self._named_after = len(draft), max(self._named_after, draft.named_after)
+
+    def finish(self) -> WrittenShare:
+        """Put what is left; nothing is added after that."""
+        self._runs.finish()
+        return WrittenShare(self._task.table, tuple(self._runs.segments), self._events, self._named_after, self._task.began)
 
 
 @dataclass(frozen=True)

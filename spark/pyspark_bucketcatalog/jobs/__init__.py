@@ -7,6 +7,7 @@ and ``spark-submit`` runs ``jobs/__main__.py``. Nothing is imported before it is
 
     checkpointing    ``checkpoint``: planned and published by the driver, merged by executors
     collecting       ``gc``: judged, joined and deleted on executors, purged by the driver
+    harvesting       ``harvest``: divided and committed by the driver, listed and compared on executors
     reaping          ``reap``: found on executors, ended by the driver
     running          ``run``: a system's job, its tasks done on executors
 """
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .checkpointing import checkpoint
     from .collecting import gc
+    from .harvesting import harvest
     from .reaping import reap
     from .running import run
 
-__all__ = ["checkpoint", "gc", "reap", "run"]
+__all__ = ["checkpoint", "gc", "harvest", "reap", "run"]
 
 # No module here is called like a job: its import would hide the job's name.
-_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "reap": ".reaping", "run": ".running"}
+_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "harvest": ".harvesting", "reap": ".reaping", "run": ".running"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,14 @@ Its imports are absolute: what is submitted is run as a file of no package. What
 driver before there is a session: executors get values, and no process gets them on its command line.
 """
 
+import os
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
 
+from bucketcatalog.catalog import DEFAULT_DATABASE
 from bucketcatalog.cli.checkpoint import print_checkpoint
 from bucketcatalog.cli.gc import (
     GRACE,
@@ -23,8 +25,33 @@ from bucketcatalog.cli.gc import (
     collected_facts,
     refuse_problems,
 )
+from bucketcatalog.cli.harvest import (
+    AllowEmpty,
+    Bucket,
+    DryRun,
+    Exclude,
+    HarvestWriter,
+    Include,
+    Metadata,
+    Owner,
+    SourceArgument,
+    SourceOption,
+    Tags,
+    print_harvested,
+)
+from bucketcatalog.cli.spark import OUTPUT
 from bucketcatalog.console.app import main, program
-from bucketcatalog.console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, parse_options
+from bucketcatalog.console.options import (
+    CatalogArgument,
+    Database,
+    Json,
+    Maintainer,
+    StorageOption,
+    WrittenDatabase,
+    Yes,
+    parse_options,
+    refuse_unwritable,
+)
 from bucketcatalog.console.output import print_facts
 from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
 from pyspark_bucketcatalog import jobs
@@ -107,6 +134,59 @@ def gc(
 
 
 @app.command()
+def harvest(
+    source: SourceArgument,
+    catalog: CatalogArgument,
+    database: WrittenDatabase = DEFAULT_DATABASE,
+    writer: HarvestWriter = None,
+    bucket: Bucket = None,
+    owner: Owner = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    dry_run: DryRun = False,
+    allow_empty: AllowEmpty = False,
+    metadata: Metadata = False,
+    tags: Tags = False,
+    source_option: SourceOption = None,
+    max_tasks: Annotated[
+        int | None,
+        typer.Option("--max-tasks", metavar="N", min=1, help="About so many tasks at a time.  [default: 8 for each core]"),
+    ] = None,
+    storage_option: StorageOption = None,
+    as_json: Json = False,
+) -> None:
+    """Bring the inventory of a directory or bucket up to date, listed by the executors.
+
+    Example: spark-submit .../pyspark_bucketcatalog/jobs/__main__.py harvest s3://photos s3://lake/inventory
+    """
+    refuse_unwritable(catalog)
+    options, of_source = parse_options(storage_option, "storage"), parse_options(source_option, "source") or None
+    spark = SparkSession.builder.appName("bucketcatalog harvest").getOrCreate()
+    try:
+        result = jobs.harvest(
+            spark,
+            source,
+            catalog,
+            database,
+            writer=writer,
+            bucket=bucket,
+            owner=owner,
+            include=include or (),
+            exclude=exclude or (),
+            dry_run=dry_run,
+            allow_empty=allow_empty,
+            metadata=metadata,
+            tags=tags,
+            source_options=of_source,
+            storage_options=options,
+            max_tasks=max_tasks,
+        )
+    finally:
+        spark.stop()
+    print_harvested(result, catalog, as_json=as_json)
+
+
+@app.command()
 def reap(
     catalog: CatalogArgument,
     older_than: OlderThan = GRACE,
@@ -139,5 +219,14 @@ def reap(
     print_facts({**asdict(done), **boundary_times(done)}, as_json=as_json)
 
 
+def _open_output() -> None:
+    """Where ``bucketcatalog spark`` says so, standard output is a file: spark-submit would mix it with standard error."""
+    if path := os.environ.get(OUTPUT):
+        file = os.open(path, os.O_WRONLY)
+        os.dup2(file, 1)
+        os.close(file)
+
+
 if __name__ == "__main__":
+    _open_output()
     main(app, name="python -m pyspark_bucketcatalog.jobs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from bucketcatalog.store import Store
 from bucketcatalog.store.inventory import IS_DELETE_MARKER, ListedPage, Span
@@ -52,6 +52,13 @@ class ListInventory:
         raw = prefix.encode()
         below = [e["Key"][len(raw) :] for e in self.entries if e["Key"].startswith(raw)]
         return sorted({prefix + key.split(b"/")[0].decode() + "/" for key in below if b"/" in key}, key=str.encode)
+
+    def first(self, span: Span) -> str | None:
+        """See ``Inventory``."""
+        self.asked.append(f"first of {span.prefix} behind {span.after}")
+        page = next(self.objects(span))
+        raw = unquote_to_bytes(page.entries[0]["Key"].replace("+", " ")) if page.entries else None
+        return None if raw is None or (span.upto is not None and raw > span.upto.encode()) else raw.decode()
 
     def head(self, key: str, version: str | None) -> Mapping[str, Any] | None:
         """See ``Inventory``."""

@@ -15,7 +15,8 @@ from bucketcatalog.errors import AccessDenied, InvalidOption, SourceNotFound, Un
 from bucketcatalog.harvest import EntryError, harvest
 from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.sources.s3 import S3Source
-from bucketcatalog.harvest.sources.s3_pages import spans, whole_names, with_ordinals
+from bucketcatalog.harvest.sources.s3_pages import whole_names, with_ordinals
+from bucketcatalog.harvest.sources.s3_parts import spans
 from bucketcatalog.parallel import ahead
 from bucketcatalog.store.memory import MemoryStore
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from urllib.parse import quote
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from ... import clock
 from ...errors import AccessDenied, InvalidName, SourceNotFound
+from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
 from ..source import (
     BATCH_ROWS,
@@ -34,6 +36,7 @@ from ..source import (
     own_source,
 )
 from .descent import Descent, Entry, Level, Stats, raw_name, raw_names, steps_of
+from .points import SAMPLE, points_of
 from .stats import checked_names, entry_batch, links_and_directories
 
 _REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
@@ -78,9 +81,22 @@ class LocalSource:
             raise InvalidName(f"{self._root!r} cannot be the name of a bucket.", next_step="Name the bucket with --bucket.")
         return name
 
-    def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
+    def entries(self, scope: Scope, report: Report, within: NameRange = ALL_NAMES) -> Iterator[pa.RecordBatch]:
         """See ``Source``. Memory grows with the largest directories on one path, not with the tree."""
-        return _Walk(self._root, self._leave_out, self._batch_rows, scope, Reporter(scope, report)).batches()
+        return _Walk(self._root, self._leave_out, self._batch_rows, scope, Reporter(scope, report), within).batches()
+
+    def divide(self, within: NameRange, parts: int) -> list[bytes]:
+        """See ``DividedSource``. Nothing is asked of single entries."""
+        return points_of(self._names_in, within, parts)
+
+    def _names_in(self, directory: bytes) -> list[bytes]:
+        """What is in a directory, as far as it can be listed: what cannot be, whoever is given that part finds out."""
+        try:
+            with os.scandir(_with_slash(self._root) + directory) as listed:
+                some = islice(listed, SAMPLE)
+                return [directory + one.name + (b"/" if one.is_dir(follow_symlinks=False) else b"") for one in some]
+        except OSError:
+            return []
 
 
 def _below(root: bytes, directories: Iterable[bytes]) -> frozenset[bytes]:
@@ -106,12 +122,21 @@ class _Found:
 class _Walk:
     """One walk through the tree, depth first, in byte order of the paths."""
 
-    def __init__(self, root: bytes, leave_out: frozenset[bytes], batch_rows: int, scope: Scope, report: Reporter) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        leave_out: frozenset[bytes],
+        batch_rows: int,
+        scope: Scope,
+        report: Reporter,
+        within: NameRange,
+    ) -> None:
         self._root = root
         self._leave_out = leave_out
         self._batch_rows = batch_rows
         self._scope = scope
         self._report = report
+        self._within = within
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The entries."""
@@ -200,7 +225,14 @@ class _Walk:
             directories = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
         except OSError:
             entries, directories = self._typed(level, entries)
+        if not self._within.covers(raw_name(level.prefix)):
+            entries = [entry for entry in entries if self._is_within(level, entry.name, is_directory=entry.name in directories)]
         level.steps = steps_of(entries, directories)
+
+    def _is_within(self, level: Level, name: str, *, is_directory: bool) -> bool:
+        """Whether an entry is in the range of names that is walked, or of a directory something that may be below it."""
+        raw = raw_name(level.prefix + name)
+        return self._within.enters(raw + b"/") if is_directory else self._within.holds(raw)
 
     def _typed(self, level: Level, entries: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
         """The entries of which the type can be learnt, and which are directories: some file systems list names alone."""
@@ -211,7 +243,8 @@ class _Walk:
                     directories.add(entry.name)
                 typed.append(entry)
             except OSError as error:
-                self._report(raw_name(level.prefix + entry.name), error, below=True)
+                if any(self._is_within(level, entry.name, is_directory=kind) for kind in (True, False)):
+                    self._report(raw_name(level.prefix + entry.name), error, below=True)
         return typed, directories
 
     def _ask(self, level: Level, run: list[Entry], found: _Found) -> None:

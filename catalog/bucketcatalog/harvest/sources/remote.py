@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as NoBase64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from ...errors import AccessDenied, BucketCatalogError, InvalidName, NotFound, S
 from ...model.tables import TIMESTAMP
 from ...store import Store
 from ...store.remote_files import RemoteFiles, modified_us
+from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
 from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, Reporter, own_source
+from .points import points_of
 from .stats import checked_names
 
 Info = Mapping[str, Any]
@@ -81,11 +83,21 @@ class RemoteSource:
         """The entries: there is nothing else to ask for."""
         return entries
 
-    def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
+    def divide(self, within: NameRange, parts: int) -> list[bytes]:
+        """See ``DividedSource``. At directories alone: who is given a part of one has to list, and maybe to ask, for all of it."""
+        return points_of(self._directories_in, within, parts)
+
+    def _directories_in(self, directory: bytes) -> list[bytes]:
+        try:
+            return [_raw(name) for name, _ in self._files.below(directory.decode(errors="surrogateescape")) if name.endswith("/")]
+        except (NotFound, AccessDenied):
+            return []  # whoever is given that part finds out
+
+    def entries(self, scope: Scope, report: Report, within: NameRange = ALL_NAMES) -> Iterator[pa.RecordBatch]:
         """See ``Source``. Memory grows with the largest directories on one path."""
         said = Reporter(scope, report)
         found: ListedFiles = []
-        for run in self._walk(scope, report):
+        for run in self._walk(scope, report, within):
             found += run
             if len(found) >= self._batch_rows:
                 yield from _batch(found, scope, said)
@@ -93,9 +105,9 @@ class RemoteSource:
         if found:
             yield from _batch(found, scope, said)
 
-    def _walk(self, scope: Scope, report: Report) -> Iterator[ListedFiles]:
+    def _walk(self, scope: Scope, report: Report, within: NameRange) -> Iterator[ListedFiles]:
         """Runs of files, in byte order of names: a directory sorts with the ``/`` that its names have."""
-        stack = [iter(_sorted(self._root(scope, report)))]
+        stack = [iter(_sorted(self._root(scope, report, within)))]
         while stack:
             run: ListedFiles = []
             for name, info in stack[-1]:
@@ -105,25 +117,25 @@ class RemoteSource:
                         continue
                     break
                 if name != self._own and scope.enters(_shown(name)):
-                    stack.append(iter(_sorted(self._listed(name, scope, report))))
+                    stack.append(iter(_sorted(self._listed(name, scope, report, within))))
                     break
             else:
                 stack.pop()
             if run:
                 yield run
 
-    def _root(self, scope: Scope, report: Report) -> ListedFiles:
+    def _root(self, scope: Scope, report: Report, within: NameRange) -> ListedFiles:
         try:
             found = list(self._files.below(""))
             if found or self._files.is_directory():
-                return _readable(found, scope, report)
+                return _readable(_inside(found, within), scope, report)
         except NotFound:
             pass
         raise SourceNotFound(f"{self.url} is not a directory that can be listed.", next_step="Check the url of the source.")
 
-    def _listed(self, name: str, scope: Scope, report: Report) -> ListedFiles:
+    def _listed(self, name: str, scope: Scope, report: Report, within: NameRange) -> ListedFiles:
         try:
-            return _readable(list(self._files.below(name)), scope, report)
+            return _readable(_inside(self._files.below(name), within), scope, report)
         except NotFound:
             return []  # it has vanished since its parent was listed
         except BucketCatalogError as error:
@@ -132,6 +144,13 @@ class RemoteSource:
             if scope.covers(_shown(name)):
                 report(EntryError(_raw(name), error.code, "the directory cannot be listed"))
             return []
+
+
+def _inside(found: Iterable[tuple[str, Info | None]], within: NameRange) -> list[tuple[str, Info | None]]:
+    """What is in a range of names, and the directories that may have something in it."""
+    if within.everything:
+        return list(found)
+    return [one for one in found if (within.enters if one[0].endswith("/") else within.holds)(_raw(one[0]))]
 
 
 def _readable(found: Sequence[tuple[str, Info | None]], scope: Scope, report: Report) -> ListedFiles:

@@ -19,10 +19,12 @@ from ...parallel import ahead
 from ...store import Store
 from ...store.inventory import Inventory, ListedPage, Span
 from ..mapping import OBJECT_VERSIONS, names_of
+from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
 from ..source import BATCH_ROWS, Report, Reporter, own_source
 from .details import Details
-from .s3_pages import ONLY_VERSIONS, checked_order, combined, page_batch, spans, whole, whole_names, with_ordinals
+from .s3_pages import ONLY_VERSIONS, checked_order, combined, page_batch, whole_names, with_ordinals
+from .s3_parts import common, dividing, spans
 from .stats import checked_names
 
 LISTED = ("content_length", "modified", "etag", "storage_class", "checksum_algorithm", "parts", "version_id")
@@ -103,7 +105,14 @@ class S3Source:
         with self._explained():
             return self._details(entries, known)
 
-    def entries(self, scope: Scope, report: Report) -> Iterator[pa.RecordBatch]:
+    def divide(self, within: NameRange, parts: int) -> list[bytes]:
+        """See ``DividedSource``. A few dozen requests."""
+        with self._explained():
+            points = dividing(self._inventory, _span(self._inventory, within), parts, threads=self._threads)
+        start = len(self._inventory.folder)
+        return [point[start:].encode() for point in points]
+
+    def entries(self, scope: Scope, report: Report, within: NameRange = ALL_NAMES) -> Iterator[pa.RecordBatch]:
         """See ``Source`` and ``StoreSource``.
 
         ``UnsupportedStore`` where keys come out of order: what lies before that point has been given out by then.
@@ -111,8 +120,9 @@ class S3Source:
         versioned = bool(self.versioning())
         pages = self._inventory.versions if versioned else self._inventory.objects
         # Closed at once when the reader goes away: threads that list ahead would wait for it.
-        with self._explained(), closing(self._listed(pages)) as listed:
-            found = checked_order(listed, self.url, repeats=versioned)
+        with self._explained(), closing(self._listed(pages, within)) as listed:
+            after = None if within.everything else _span(self._inventory, within).after.encode()
+            found = checked_order(listed, self.url, repeats=versioned, after=after)
             if versioned:
                 found = map(with_ordinals, whole_names(found))
             for batch in combined(found, _FULL_PAGE if self._asks else BATCH_ROWS):
@@ -121,9 +131,15 @@ class S3Source:
                 if len(entries):
                     yield _by_version(entries) if versioned else entries.drop_columns(["is_latest", "is_delete_marker"])
 
-    def _listed(self, pages: Callable[[Span], Iterator[ListedPage]]) -> Generator[pa.RecordBatch, None, None]:
-        """Everything below the folder: a few pages of one listing, and of what they have not shown several at once."""
-        everything = whole(self._inventory)
+    def _listed(self, pages: Callable[[Span], Iterator[ListedPage]], within: NameRange) -> Generator[pa.RecordBatch, None, None]:
+        """Everything below the folder: a few pages of one listing, and of what they have not shown several at once.
+
+        A part of it is one listing: whoever divides the source has others list the rest.
+        """
+        everything = _span(self._inventory, within)
+        if not within.everything:
+            yield from ahead([partial(_batches, pages, everything)], threads=1, depth=_PAGES_AHEAD)
+            return
         for number, page in enumerate(pages(everything), 1):
             batch = page_batch(page, everything)
             last, after = _before_last(batch.column("key")) if number >= _PAGES_FIRST and len(batch) == _FULL_PAGE else (0, None)
@@ -161,6 +177,13 @@ class S3Source:
                 "list the bucket (s3:ListBucket, s3:ListBucketVersions) and, where asked for, read objects and tags (s3:GetObject, "
                 "s3:GetObjectTagging; where the bucket has versions s3:GetObjectVersion, s3:GetObjectVersionTagging).",
             ) from error
+
+
+def _span(inventory: Inventory, within: NameRange) -> Span:
+    """The keys of a range of names; those below the folder, of which its own marker is none."""
+    folder = inventory.folder
+    after, upto = (folder + name.decode(errors="ignore") for name in (within.after, within.upto or b""))
+    return Span(folder, after) if within.upto is None else Span(common(after, upto), after, upto)
 
 
 def _batches(pages: Callable[[Span], Iterable[ListedPage]], span: Span) -> Iterator[pa.RecordBatch]:

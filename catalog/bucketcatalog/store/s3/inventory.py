@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from ...errors import AccessDenied, ObjectNotFound, UnsupportedStore
 from ..base import Store
 from ..inventory import IS_DELETE_MARKER, ListedPage, Span
+from ..tickets import redeemed
 from ..wrappers import Wrapped
 from .calls import Calls
 from .failures import DENIED
@@ -28,14 +29,20 @@ _VERSION_OR_MARKER = re.compile(rb"<(Version|DeleteMarker)[\s>]")
 
 
 class S3Inventory:
-    """The inventory of ``s3://BUCKET/PATH``, opened with the options of ``S3Options``."""
+    """The inventory of ``s3://BUCKET/PATH``, opened with the options of ``S3Options``; pickles as an ``S3Store`` does."""
 
-    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._options = S3Options.parse(storage_options or {})
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None, *, ticket: str | None = None) -> None:
+        credentials = {} if ticket is None else redeemed(ticket)
+        self._unknown = ticket if credentials is None else None
+        self._options = S3Options.parse({**(storage_options or {}), **(credentials or {})})
         self.bucket, path = split_url(url)
         self.folder = f"{path}/" if path else ""
-        self._calls = Calls(self._options, self.bucket, f"s3://{self.bucket}/{path}" if path else f"s3://{self.bucket}")
-        self.authority = self._calls.authority
+        self._url = f"s3://{self.bucket}/{path}" if path else f"s3://{self.bucket}"
+        self._calls = Calls(self._options, self.bucket, self._url, usable=credentials is not None)
+        self.authority = self._calls.authority if self._unknown is None else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._url, *self._options.packed(self._unknown))
 
     @property
     def concurrency(self) -> int:
@@ -110,6 +117,13 @@ class S3Inventory:
             wanted["ContinuationToken"] = page["NextContinuationToken"]
         return found
 
+    def first(self, span: Span) -> str | None:
+        """See ``Inventory``. ListObjectsV2 for one key."""
+        wanted = {"Bucket": self.bucket, "Prefix": span.prefix, "EncodingType": "url", "StartAfter": span.after, "MaxKeys": 1}
+        page = self._calls.repeated("list", span.prefix, lambda c: c.list_objects_v2(**wanted))
+        raw = next((_raw(item["Key"], _is_encoded(page)) for item in page.get("Contents", ())), None)
+        return None if raw is None or (span.upto is not None and raw > span.upto.encode()) else _text(raw)
+
     def head(self, key: str, version: str | None) -> Mapping[str, Any] | None:
         """See ``Inventory``. HeadObject; None too where the client's own key would be needed (SSE-C).
 
@@ -161,6 +175,10 @@ class S3Inventory:
 
     def _of(self, key: str, version: str | None) -> dict[str, str]:
         return {"Bucket": self.bucket, "Key": key, **({} if version is None else {"VersionId": version})}
+
+
+def _reopened(url: str, options: dict[str, Any], ticket: str | None) -> S3Inventory:
+    return S3Inventory(url, options, ticket=ticket)
 
 
 def _is_encoded(page: Mapping[str, Any]) -> bool:

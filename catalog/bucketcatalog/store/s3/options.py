@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import InvalidName, InvalidOption
 from ..secrets import has_cut_password
+from ..tickets import is_carried, ticket_for
 
 PROTOCOLS = ("s3", "s3a")
 _URL = re.compile(r"s3a?://([^/]*)(?:/(.*))?", re.DOTALL)
@@ -132,6 +133,17 @@ class S3Options:
         """The options that were given, less the credentials."""
         values = ((known, getattr(self, known.name)) for known in fields(self) if known.name not in _CREDENTIALS)
         return {known.name: value for known, value in values if value != known.default}
+
+    def packed(self, unknown: str | None = None) -> tuple[dict[str, Any], str | None]:
+        """What a pickle of a store with these options holds: options, and a ticket for what is secret of them, where anything is.
+
+        A ticket that was ``unknown`` here is handed on: it may be good where the pickle goes.
+        """
+        if unknown is not None or not self.secrets:
+            return self.without_credentials(), unknown
+        if is_carried():
+            return {**self.without_credentials(), **self.secrets}, None
+        return self.without_credentials(), ticket_for(self.secrets)
 
 
 PUBLIC_OPTIONS: tuple[str, ...] = tuple(known.name for known in fields(S3Options) if known.repr)

@@ -18,7 +18,7 @@ from ..base import ObjectInfo, UnfinishedPut, truncated
 from ..elsewhere import ObjectStore
 from ..object_names import check_most, check_name, check_prefix, check_range
 from ..retry import for_seconds, retry
-from ..tickets import is_carried, redeemed, ticket_for
+from ..tickets import redeemed
 from . import uploads
 from .calls import Calls, level, pages
 from .options import S3Options, split_url
@@ -58,12 +58,7 @@ class S3Store:
         return f"S3Store({self.url!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._unknown is not None:
-            return _reopened, (self.url, self._options.without_credentials(), self._unknown)
-        if is_carried():
-            return _reopened, (self.url, {**self._options.without_credentials(), **self._options.secrets}, None)
-        ticket = ticket_for(self._options.secrets) if self._options.secrets else None
-        return _reopened, (self.url, self._options.without_credentials(), ticket)
+        return _reopened, (self.url, *self._options.packed(self._unknown))
 
     @property
     def server(self) -> str:
