@@ -8,7 +8,7 @@ from typing import Protocol
 
 from .. import clock
 from ..errors import InvalidOption
-from ..format.records import Boundary, SetAside, TagEntry, Void, Witness
+from ..format.records import Boundary, PinEntry, SetAside, TagEntry, Void, Witness
 from ..format.runs import SegmentReference
 from ..format.transactions import Application, Transaction
 from ..log.segments import RunWriter
@@ -68,8 +68,8 @@ class Committed:
 class Commit:
     """One commit: its operation with metadata and metrics, its events, the application's own number of it, and what it says of the catalog.
 
-    A tag, a boundary, what is set aside and what is witnessed have their stamps, and a tag its time, from the transaction that carries
-    them. It comes ``after`` a commit time without having read what was committed then.
+    A tag, a pin, a boundary, what is set aside and what is witnessed have their stamps, and a tag its time, from the transaction that
+    carries them. It comes ``after`` a commit time without having read what was committed then.
     """
 
     operation: str = ""
@@ -78,6 +78,7 @@ class Commit:
     events: Staged = field(default_factory=NoEvents)
     application: Application | None = None
     tag: TagEntry | None = None
+    pin: PinEntry | None = None
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     witnessed: tuple[Witness, ...] = ()
@@ -86,10 +87,11 @@ class Commit:
 
     def stamped(self, stamp: Stamp) -> Commit:
         """As the transaction with this stamp carries it."""
-        tag, boundary = self.tag, self.boundary
+        tag, pin, boundary = self.tag, self.pin, self.boundary
         return replace(
             self,
             tag=None if tag is None else replace(tag, created=tag.created or stamp.commit_time, stamp=stamp),
+            pin=None if pin is None else replace(pin, stamp=stamp),
             asides=tuple(replace(entry, stamp=stamp) for entry in self.asides),
             witnessed=tuple(replace(witness, stamp=stamp) for witness in self.witnessed),
             boundary=None if boundary is None else replace(boundary, stamp=stamp),
@@ -125,6 +127,7 @@ class Commit:
             declared=declared,
             segments=segments,
             tags=() if said.tag is None else (said.tag,),
+            pins=() if said.pin is None else (said.pin,),
             voids=said.voids,
             asides=said.asides,
             witnessed=said.witnessed,
