@@ -53,6 +53,8 @@ BOUNDARY_WAIT = LATENESS_BOUND + MAX_SNAPSHOT_AGE
 PLAIN_PIN_AGE, PLAIN_PINS = 7 * 24 * HOUR, 16
 """How long after its commit a tag of who is no maintainer holds what it names, by default, and how many of a writer's do at once. The
 same of a pin, after it was last given."""
+PLAIN_PIN_NAMES = 64
+"""Of how many pins of such a writer anything counts, dropped ones among them: a checkpoint has the entries of all."""
 PIN_RENEWAL = 6 * HOUR
 """How old a pin is, at least, when it is given again to a cut without other events: before that nothing is committed for it."""
 

@@ -98,7 +98,7 @@ class Transaction(Linked):
     blocks: tuple[BlockPlace, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
-    pins: tuple[PinEntry, ...] = ()
+    pin: PinEntry | None = None
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     boundary: Boundary | None = None
@@ -208,9 +208,9 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     if any(reference.first_sequence for reference in transaction.segments):
         message.required_features.append(SEQUENCES)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
-    if transaction.pins:
+    if transaction.pin is not None:
         message.required_features.append(PINS)
-        message.pins.extend(pin_message(entry, with_stamp=False) for entry in transaction.pins)
+        message.pin.CopyFrom(pin_message(transaction.pin, with_stamp=False))
     message.voids.extend(map(void_message, transaction.voids))
     if transaction.asides:
         message.required_features.append(ASIDES)
@@ -264,7 +264,7 @@ def _transaction_of(
         blocks=tuple(places(message.blocks)),
         segments=known_segments(message.segments, name) if message.segments else (),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags) if message.tags else (),
-        pins=tuple(pin_of(entry, stamp) for entry in message.pins) if message.pins else (),
+        pin=pin_of(message.pin, stamp) if message.HasField("pin") else None,
         voids=tuple(map(void_of, message.voids)) if message.voids else (),
         asides=tuple(aside_of(entry, stamp) for entry in message.asides) if message.asides else (),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,

@@ -69,7 +69,7 @@ def overtaken(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
 
 def without_events(transaction: Transaction) -> Transaction:
     """A voided transaction as readers take it: its links, and its definitions of tables, which its writer does not repeat."""
-    return replace(transaction, actions=(), blocks=(), segments=(), tags=(), pins=(), application=None, voided=True)
+    return replace(transaction, actions=(), blocks=(), segments=(), tags=(), pin=None, application=None, voided=True)
 
 
 def without_voided(transactions: Iterable[Transaction], voids: Set[Ref] | Mapping[Ref, Void]) -> Iterator[Transaction]:

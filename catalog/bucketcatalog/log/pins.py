@@ -1,14 +1,16 @@
 """Pins: which writer needs the history after which cut, and which of them hold it.
 
 Each writer speaks of its own pins alone, so that of a name the entry with the latest stamp counts and nobody contradicts it. That entry is
-enough to tell the same of any union of checkpoints and transactions, if it is dropped too.
+enough to tell the same of any union of checkpoints and transactions, if it is dropped too. Of a plain writer some names count, those with
+the latest entries: what is left out for that is older than as many others in any union, so it comes back in none.
 
 A pin holds events, and neither a state nor data: no horizon is published that its cut does not contain. It says nothing of what is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from .. import limits
 from ..format.records import PinEntry
@@ -22,13 +24,23 @@ PinKey = tuple[str, str]
 def pins_in(view: Entries) -> dict[PinKey, PinEntry]:
     """Of every pin the entry that counts among those of the view's transactions, dropped ones included, sorted."""
     entries = [entry for checkpoint in view.checkpoints for entry in checkpoint.pins]
-    return latest_pins([*entries, *(entry for transaction in view.tail for entry in transaction.pins)])
+    return latest_pins([*entries, *(t.pin for t in view.tail if t.pin is not None)])
 
 
 def latest_pins(entries: Iterable[PinEntry]) -> dict[PinKey, PinEntry]:
     """Of every pin the entry that counts among these, sorted."""
-    by_stamp = {entry.key: entry for entry in sorted(entries, key=lambda entry: entry.stamp)}
-    return {key: by_stamp[key] for key in sorted(by_stamp)}
+    latest = {entry.key: entry for entry in sorted(entries, key=lambda entry: entry.stamp)}
+    kept = _latest_of_each(latest.values(), limits.PLAIN_PIN_NAMES)
+    return {entry.key: entry for entry in sorted(kept, key=lambda entry: entry.key)}
+
+
+def _latest_of_each(entries: Iterable[PinEntry], most: int) -> Iterator[PinEntry]:
+    """Of each plain writer so many at most, those with the latest stamps, and all of maintainers."""
+    of = Counter[str]()
+    for entry in sorted(entries, key=lambda entry: entry.stamp, reverse=True):
+        of[entry.stamp.writer] += 1
+        if of[entry.stamp.writer] <= most or is_maintainer(entry.stamp.writer):
+            yield entry
 
 
 def pins_that_hold(pins: Iterable[PinEntry], now: int, longest: int = limits.PLAIN_PIN_AGE) -> list[PinEntry]:
@@ -36,14 +48,9 @@ def pins_that_hold(pins: Iterable[PinEntry], now: int, longest: int = limits.PLA
 
     These are at most ``PLAIN_PINS`` that it gave, or gave again, within the ``longest`` time before ``now``, in microseconds.
     """
-    given = [entry for entry in pins if not entry.dropped]
-    holding = [entry for entry in given if is_maintainer(entry.stamp.writer)]
-    by_writer: dict[str, list[PinEntry]] = {}
-    for entry in sorted(given, key=lambda entry: entry.stamp, reverse=True):
-        if not is_maintainer(entry.stamp.writer) and now - longest <= entry.stamp.commit_time <= now + limits.MAX_CLOCK_SKEW:
-            by_writer.setdefault(entry.stamp.writer, []).append(entry)
-    holding += [entry for each in by_writer.values() for entry in each[: limits.PLAIN_PINS]]
-    return sorted(holding, key=lambda entry: (entry.name, entry.stamp))
+    times = range(now - longest, now + limits.MAX_CLOCK_SKEW + 1)
+    given = [e for e in pins if not e.dropped and (is_maintainer(e.stamp.writer) or e.stamp.commit_time in times)]
+    return sorted(_latest_of_each(given, limits.PLAIN_PINS), key=lambda entry: (entry.name, entry.stamp))
 
 
 def holds_until(entry: PinEntry) -> int | None:

@@ -199,7 +199,7 @@ def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequen
     voids = voids_of(there, before)
     bound = [t for t in there if t.ref not in voids]
     tags = [*(entry for c in before for entry in c.tags), *(entry for t in bound for entry in t.tags)]
-    pins = [*(entry for c in before for entry in c.pins), *(entry for t in bound for entry in t.pins)]
+    pins = [*(entry for c in before for entry in c.pins), *(t.pin for t in bound if t.pin is not None)]
     boundaries = [*(b for c in before for b in c.boundaries), *(t.boundary for t in there if t.boundary is not None)]
     witnessed = [*(w for c in before for w in c.witnessed), *(w for t in there for w in t.witnessed)]
     results = [*(r for c in before for r in c.applications), *(t.result for t in bound if t.result is not None)]

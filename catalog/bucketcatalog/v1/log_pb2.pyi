@@ -50,7 +50,7 @@ BLOCK_CLASS_STUBS: BlockClass
 BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "asides", "witnessed", "pins", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "asides", "witnessed", "pin", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -72,7 +72,7 @@ class Transaction(_message.Message):
     TAGS_FIELD_NUMBER: _ClassVar[int]
     ASIDES_FIELD_NUMBER: _ClassVar[int]
     WITNESSED_FIELD_NUMBER: _ClassVar[int]
-    PINS_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -95,9 +95,9 @@ class Transaction(_message.Message):
     tags: _containers.RepeatedCompositeFieldContainer[Tag]
     asides: _containers.RepeatedCompositeFieldContainer[SetAside]
     witnessed: _containers.RepeatedCompositeFieldContainer[Witness]
-    pins: _containers.RepeatedCompositeFieldContainer[Pin]
+    pin: Pin
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[Pin, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TransactionLink(_message.Message):
     __slots__ = ("writer", "revision", "uuid", "digest")

@@ -127,7 +127,7 @@ class Commit:
             declared=declared,
             segments=segments,
             tags=() if said.tag is None else (said.tag,),
-            pins=() if said.pin is None else (said.pin,),
+            pin=said.pin,
             voids=said.voids,
             asides=said.asides,
             witnessed=said.witnessed,

@@ -35,9 +35,14 @@ def tags_of(entries: list[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
 
 def pins_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> Iterator[Entry]:
     """Of each pin of each writer the entry that counts (spec/pins.md)."""
-    entries = [(stamp_of(transaction), entry) for transaction in transactions for entry in transaction.pins]
+    entries = [(stamp_of(transaction), transaction.pin) for transaction in transactions if transaction.HasField("pin")]
     entries += [(stamp_of(entry.carried_by), entry) for checkpoint in checkpoints for entry in checkpoint.pins]
     latest = {(stamp[1], entry.name): (stamp, entry) for stamp, entry in sorted(entries, key=lambda one: one[0])}
+    rank: dict[str, int] = {}
+    for key in sorted(latest, key=lambda key: latest[key][0], reverse=True):
+        rank[key[0]] = rank.get(key[0], 0) + 1
+        if rank[key[0]] > 64 and not is_maintainer(key[0]):
+            del latest[key]
     yield from (latest[key] for key in sorted(latest))
 
 

@@ -30,20 +30,23 @@ def carrying(world: World, writer: str) -> tuple[str, Any]:
     return name, log_pb2.Transaction.FromString(unseal(world.store.get(name), name, "a transaction"))
 
 
+def last_stamp(world: World) -> Stamp:
+    return world.snapshot().view.tail[-1].stamp
+
+
 class TestEntries:
     def test_a_pin_is_written_and_read_as_it_was_given_and_needs_the_feature(self, world: World, writer: Writer) -> None:
         put(world, writer, "a")
         pin = writer.pin("stream")
         name, message = carrying(world, "w")
-        assert (
-            list(message.required_features) == ["pins"] and len(message.pins) == 1 and not message.pins[0].HasField("carried_by")
-        )
-        (entry,) = decode_transaction(world.store.get(name), name).pins
+        assert list(message.required_features) == ["pins"] and not message.pin.HasField("carried_by")
+        entry = decode_transaction(world.store.get(name), name).pin
+        assert entry is not None
         assert (entry.name, str(entry.cut), entry.dropped, entry.key) == ("stream", pin.version, False, ("w", "stream"))
         writer.unpin("stream")
         name, message = carrying(world, "w")
-        assert list(message.required_features) == ["pins"] and not message.pins[0].HasField("cut")
-        assert decode_transaction(world.store.get(name), name).pins[0].dropped
+        assert list(message.required_features) == ["pins"] and not message.pin.HasField("cut")
+        assert decode_transaction(world.store.get(name), name).pin == PinEntry("stream", dropped=True, stamp=last_stamp(world))
 
     def test_who_does_not_know_pins_refuses_files_that_have_them_and_reads_the_others(
         self, world: World, writer: Writer, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +78,7 @@ class TestEntries:
         put(world, writer, "a")
         writer.pin("stream")
         name, message = carrying(world, "w")
-        change(message.pins[0])
+        change(message.pin)
         message.ClearField("checksum")
         with pytest.raises(CorruptionError, match="is not a transaction"):
             decode_transaction(seal(message.SerializeToString(deterministic=True)), name)
@@ -125,8 +128,8 @@ def test_each_writer_speaks_of_its_own_pins(world: World, writer: Writer) -> Non
     assert {key: row["version"] for key, row in shown.items()} == {("maintainer-1", "stream"): ":", ("w", "stream"): version}
 
 
-@pytest.mark.parametrize("covered", [False, True])
-def test_a_plain_writers_checkpoint_tells_of_its_own_pins_alone(world: World, writer: Writer, covered: bool) -> None:
+@pytest.mark.parametrize("hides_its_own", [False, True])
+def test_a_plain_writers_checkpoint_tells_of_its_own_pins_alone(world: World, writer: Writer, hides_its_own: bool) -> None:
     put(world, writer, "a")
     world.writer("v").pin("stream")
     writer.pin("stream")
@@ -136,11 +139,12 @@ def test_a_plain_writers_checkpoint_tells_of_its_own_pins_alone(world: World, wr
     forged = message.pins.add(name="stream", dropped=True)
     forged.carried_by.CopyFrom(message.pins[0].carried_by)
     forged.carried_by.writer, forged.carried_by.commit_time = "v", world.clock.now + HOUR
-    if covered:
+    if hides_its_own:
         del message.pins[0]
     message.ClearField("checksum")
     world.store.put(name, seal(message.SerializeToString(deterministic=True)))
     assert ("v", "stream") in pins(world), "nobody drops another's"
+    assert (("w", "stream") in pins(world)) is not hides_its_own
     assert [finding.code for finding in world.catalog().verify() if finding.code == "IGNORED_FIELDS"]
 
 
@@ -189,9 +193,31 @@ class TestWhatHolds:
             *(("w", f"p{number:02}") for number in range(4, 20)),
         ]
 
-    def test_what_counts_of_some_entries_is_what_counts_of_what_counts_of_parts_of_them(self) -> None:
-        """So checkpoints may overlap and be combined: none has to hold more than the latest entry of each pin."""
-        entries = [self.entry(writer, name, age, dropped=age % 3 == 0) for writer in "vw" for name in "ab" for age in (1, 2, 3)]
+    def test_of_a_plain_writers_names_those_with_the_latest_entries_count_and_of_a_maintainers_all(self) -> None:
+        entries = [self.entry(writer, f"p{n:02}", 99 - n, dropped=n > 66) for writer in ("w", "maintainer-1") for n in range(70)]
+        counting = latest_pins(entries)
+        assert [name for writer, name in counting if writer == "w"] == [f"p{number:02}" for number in range(6, 70)]
+        assert len([name for writer, name in counting if writer == "maintainer-1"]) == 70
+        holding = [name for writer, name in self.holding(*entries) if writer == "w"]
+        assert holding == [f"p{number:02}" for number in range(51, 67)]
+
+    @pytest.mark.parametrize("names", [1, 2, 64])
+    def test_what_counts_of_some_entries_is_what_counts_of_what_counts_of_parts_of_them(
+        self, monkeypatch: pytest.MonkeyPatch, names: int
+    ) -> None:
+        """So checkpoints may overlap and be combined: none has to hold more than the latest entry of each pin, nor those of more names."""
+        monkeypatch.setattr("bucketcatalog.limits.PLAIN_PIN_NAMES", names)
+        said = (
+            ("w", "a", 9),
+            ("w", "b", 8),
+            ("w", "c", 7),
+            ("w", "a", 6),
+            ("w", "c", 5),
+            ("w", "b", 4),
+            ("v", "a", 3),
+            ("v", "b", 2),
+        )
+        entries = [self.entry(writer, name, age, dropped=age % 3 == 0) for writer, name, age in said]
         whole = latest_pins(entries)
         for size in range(len(entries) + 1):
             for part in combinations(entries, size):

@@ -45,7 +45,7 @@ class TransactionSummary(Linked):
     boundary: Boundary | None
     witnessed: tuple[Witness, ...]
     tags: tuple[TagEntry, ...]
-    pins: tuple[PinEntry, ...]
+    pin: PinEntry | None
     result: ApplicationResult | None
     ignored: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ def summary_of(t: Transaction) -> TransactionSummary:
         boundary=t.boundary,
         witnessed=t.witnessed,
         tags=t.tags,
-        pins=t.pins,
+        pin=t.pin,
         result=result_of(t),
         ignored=t.ignored,
     )

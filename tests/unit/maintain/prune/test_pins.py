@@ -274,9 +274,9 @@ class TestBelievesNobody:
         mallory = Mallory(world.store)
         made = mallory.next()
         made.required_features.append("pins")
-        entry = made.pins.add(name="p")
+        made.pin.name = "p"
         if change == "gone":
-            entry.cut.writers.add(writer="a").heads.add(revision=10**9, uuid=mallory.last("a").uuid)
+            made.pin.cut.writers.add(writer="a").heads.add(revision=10**9, uuid=mallory.last("a").uuid)
         mallory.put(made)
         days(world, writer, "y", "z")
         done = prune(world)
