@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, moment, open_catalog
+from ..console.options import CatalogArgument, Database, IgnoreCorruption, Json, Maintainer, StorageOption, moment, open_catalog
 from ..console.output import finish, print_facts, print_rows, rows_of, visible, write
 from ..console.progress import progress_line
 from ..errors import InvalidOption
@@ -28,6 +28,7 @@ def pin(
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Need it no more.")] = False,
     writer: Maintainer = None,
+    ignore_corruption: IgnoreCorruption = False,
     database: Database = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -42,8 +43,13 @@ def pin(
             "--drop does not go with this.",
             next_step="Write pin CATALOG NAME [T|V], pin CATALOG NAME --drop, or pin CATALOG.",
         )
+    if name is not None and ignore_corruption:
+        raise InvalidOption(
+            "--ignore-corruption is for who lists pins: nobody gives one past damage.",
+            next_step="Leave it out, or leave out the name.",
+        )
     if name is None:
-        rows = rows_of([opened.snapshot(database=database).scan("pins").to_arrow()])
+        rows = rows_of([opened.snapshot(database=database, ignore_corruption=ignore_corruption).scan("pins").to_arrow()])
         print_rows(rows, ["name", "writer", "commit_timestamp", "until", "holds", "version"], as_json=as_json, nothing="No pin.")
         return
     at = moment(after)
