@@ -18,7 +18,7 @@ from .errors import CatalogWarning, InvalidOption, StoreError
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
-from .log.versions import Version, without_naming_tags
+from .log.versions import Version, telling_to_begin_anew
 from .model.cuts import Cut
 from .model.names import (
     MAINTAINER_PREFIX,
@@ -29,6 +29,7 @@ from .model.names import (
     is_maintainer,
     maintainer_id,
     names_given,
+    pin_name,
     tag_name,
     writer_id,
 )
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from .maintain.verify.findings import Finding
     from .write.commit import Committed
     from .write.declaring import CreatedTable
+    from .write.pins import Pin
     from .write.tags import Tag
     from .write.writer import Writer
 
@@ -229,7 +231,7 @@ class Catalog:
         ``SetAsideError`` where events of a file are missing that was set aside, unless that is to be ignored. With ``ignore_corruption``
         what cannot be read is left out, with a warning.
         """
-        with without_naming_tags():  # a tag keeps a state, and no events
+        with telling_to_begin_anew():
             later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
             since = self._from(later, start)
             return changes_between(since, later, table, where=where, ignore_set_aside=ignore_set_aside)
@@ -276,6 +278,30 @@ class Catalog:
         tag_name(name)
         with self._maintainer(self._existing(database), writer) as held:
             return held.drop_tag(name)
+
+    def pin(
+        self,
+        name: str,
+        *,
+        database: str | None = None,
+        timestamp: Time | None = None,
+        version: Version | None = None,
+        writer: str | None = None,
+    ) -> Pin:
+        """Keep what is committed after the cut of now, of a time, or of a version from being pruned.
+
+        It is committed by a maintainer, by default this machine's, and holds until it is dropped; who follows changes gives a pin of its
+        own writer instead, which ends by itself. See ``Writer.pin``.
+        """
+        pin_name(name)
+        with self._maintainer(self._existing(database), writer) as held:
+            return held.pin(name, timestamp=timestamp, version=version)
+
+    def unpin(self, name: str, *, database: str | None = None, writer: str | None = None) -> Pin:
+        """Drop a pin of a maintainer, by default this machine's; see ``Writer.unpin``."""
+        pin_name(name)
+        with self._maintainer(self._existing(database), writer) as held:
+            return held.unpin(name)
 
     def restore(
         self,

@@ -51,7 +51,12 @@ BOUNDARY_WAIT = LATENESS_BOUND + MAX_SNAPSHOT_AGE
 """How long after a data boundary was published data may be deleted by it: it is seen by then, and who had not seen it has landed."""
 
 PLAIN_PIN_AGE, PLAIN_PINS = 7 * 24 * HOUR, 16
-"""How long after its commit a tag of who is no maintainer holds what it names, by default, and how many of a writer's do at once."""
+"""How long after its commit a tag of who is no maintainer holds what it names, by default, and how many of a writer's do at once. The
+same of a pin, after it was last given."""
+PLAIN_PIN_NAMES = 64
+"""Of how many pins of such a writer anything counts, dropped ones among them: a checkpoint has the entries of all."""
+PIN_RENEWAL = 6 * HOUR
+"""How old a pin is, at least, when it is given again to a cut without other events: before that nothing is committed for it."""
 
 UNFINISHED_PUT_AGE = HOUR
 """The age from which no put of a writer is under way; large files take longer than a commit."""
@@ -187,6 +192,11 @@ def tombstones_outlive_their_readers() -> bool:
     return SAFE_COLLECTION_GRACE >= MAX_SNAPSHOT_AGE and COLLECTION_GRACE >= SAFE_COLLECTION_GRACE
 
 
+def a_pin_is_renewed_in_time() -> bool:
+    """Whoever has only just not renewed a pin can be away for a day, or commit late, before the pin holds nothing any more."""
+    return PIN_RENEWAL + 24 * HOUR + LATENESS_BOUND <= PLAIN_PIN_AGE
+
+
 def no_put_under_way_is_thrown_away() -> bool:
     """A commit is given up long before its put is taken for one that nobody will finish."""
     return UNFINISHED_PUT_AGE > MAX_COMMIT_DELAY + PATIENCE_SECONDS * SECOND
@@ -213,6 +223,7 @@ INEQUALITIES = (
     data_outlives_who_may_name_it,
     parts_outlive_who_may_name_them,
     tombstones_outlive_their_readers,
+    a_pin_is_renewed_in_time,
     no_put_under_way_is_thrown_away,
     a_second_process_is_noticed_in_time,
     a_wrong_clock_is_noticed_in_time,

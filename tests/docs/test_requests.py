@@ -134,6 +134,26 @@ def test_snapshots_of_the_past(world: Measured) -> None:
         assert cost["LIST"] <= 1 + 2 * (WRITERS + 1)
 
 
+def test_giving_and_moving_a_pin(world: Measured) -> None:
+    operation = "give, move or drop a pin, with a writer held open"
+    assert documented(operation)[0] == "1 + W, or as a snapshot for the first time; at a version, as a snapshot at that beside"
+    follower = world.writer("follower")
+    first = world.cost(lambda: follower.pin("p"))
+    assert first == {"LIST": 1 + 2 * WRITERS, "GET": WRITERS * COMMITS, "range": 0, "PUT": 1}
+    writers = WRITERS + 1
+    met_first = world.cost(lambda: follower.pin("p"))
+    assert met_first["PUT"] == 0 and met_first["LIST"] <= 1 + 2 * writers, "its own timeline is new to it"
+    for number in range(2):
+        world.commit(world.open[0], ("put", "objects", obj(f"new {number}")))
+        assert world.cost(lambda: follower.pin("p")) == {"LIST": 1 + writers, "GET": 1, "range": 0, "PUT": 1}
+        assert world.cost(lambda: follower.pin("p"))["PUT"] == 0
+    version = world.snapshot().version
+    at_version = world.cost(lambda: follower.pin("p", version=version))
+    past = world.cost(lambda: world.catalog().snapshot(database="default", version=version))["LIST"]
+    assert at_version["PUT"] == 0 and at_version["LIST"] <= 1 + writers + past
+    assert world.cost(lambda: follower.unpin("p")) == {"LIST": 1 + writers, "GET": 0, "range": 0, "PUT": 1}
+
+
 def test_giving_and_reading_a_tag(world: Measured) -> None:
     assert documented("give or drop a tag, with a writer held open")[0] == "1 + W, or as a snapshot for the first time"
     maintainer = world.writer("maintainer-1")

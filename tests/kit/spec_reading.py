@@ -104,6 +104,11 @@ class Script:
         self.tag(1, "now")
         self.tag(2, "first", replace=True)
         self.maintainers[1].drop_tag("now")
+        self.writers["slow"].pin("all", version=":")
+        self.writers["slow"].pin("dropped")
+        self.writers["node-2"].pin("all", version="node-1@0")
+        self.maintainers[2].pin("all")
+        self.writers["slow"].unpin("dropped")
 
     def tag(self, maintainer: int, name: str, **options: Any) -> None:
         self.world.clock.tick()
@@ -122,6 +127,9 @@ class Script:
         self.commit("node-3", ("put", "test.once", {"number": 2, "added": [1, 2]}))
         self.tag(1, "first", version="node-2@0", replace=True)
         self.tag(2, "nothing", version=":")
+        self.writers["slow"].pin("all")
+        self.writers["slow"].pin("dropped", version="node-2@0")
+        self.writers["node-2"].unpin("all")
 
     def arrive_late(self) -> None:
         """Transactions that were committed before what others have checkpointed, and arrive now."""
@@ -159,6 +167,7 @@ def compare(answer: spec_reader.Answer, snapshot: Snapshot) -> int:
         count += len(live)
     assert by_text(answer.conflicts()) == by_text(rows(snapshot, "conflicts"))
     assert answer.tags() == rows(snapshot, "tags")
+    assert answer.pins() == rows(snapshot, "pins", ["name", "writer", "version", "commit_timestamp", "revision"])
     return count
 
 

@@ -21,6 +21,7 @@ SHORTER = {
     limits.data_outlives_who_may_name_it: ("BOUNDARY_WAIT", 6 * HOUR + 6 * MINUTE - 1),
     limits.parts_outlive_who_may_name_them: ("SAFE_COLLECTION_GRACE", 6 * HOUR - 1),
     limits.tombstones_outlive_their_readers: ("SAFE_COLLECTION_GRACE", 6 * HOUR - 1),
+    limits.a_pin_is_renewed_in_time: ("PLAIN_PIN_AGE", 30 * HOUR),
     limits.no_put_under_way_is_thrown_away: ("UNFINISHED_PUT_AGE", 6 * MINUTE),
     limits.a_second_process_is_noticed_in_time: ("LOOK_WITHIN", MINUTE + 1),
     limits.a_wrong_clock_is_noticed_in_time: ("LEARNT_TIME_LASTS", MINUTE + 1),

@@ -30,6 +30,7 @@ from ..log.discovery import informed, newest_own, newest_view, own_view, whole_v
 from ..log.entries import boundaries_of, latest_results, tags_of
 from ..log.files import LogFiles
 from ..log.horizon import Horizon
+from ..log.pins import pins_in
 from ..log.pruned import KeptCheckpoints
 from ..log.timeline import Timeline
 from ..log.trust import says
@@ -293,6 +294,7 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         segments=segments,
         inline=inline,
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
+        pins=tuple(pins_in(view).values()),
         voids=tuple(view.voids.values()),
         asides=carried_by(destination.writer, view.asides),
         boundaries=boundaries_of(view).entries,

@@ -10,6 +10,7 @@
     info          ``info``
     ls            ``ls`` and ``stat``
     metadata      the tables about the catalog itself, a command each
+    pin           ``pin``
     prune         ``prune``
     restore       ``restore`` and ``clone``
     spark         ``spark``

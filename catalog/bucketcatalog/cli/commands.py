@@ -26,6 +26,7 @@ GROUPS = {
     "changes": ("changes", "diff"),
     "checkpoint": ("checkpoint",),
     "tag": ("tag",),
+    "pin": ("pin",),
     "restore": ("restore", "clone"),
     "verify": ("verify", "repair"),
     "gc": ("gc",),

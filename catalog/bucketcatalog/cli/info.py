@@ -99,6 +99,7 @@ def _document(found: Information, place: str) -> dict[str, Any]:
         "open_forks": found.open_forks,
         "forked": list(found.forked),
         "tags": found.tags,
+        "pins": found.pins,
         "horizon": found.horizon,
         "horizon_time": _iso(found.horizon_time),
         "to_do": _to_do(found, place),
@@ -167,6 +168,8 @@ def _say(found: Information, place: str) -> None:
         )
     if found.horizon_time:
         write(f"  history from {iso(found.horizon_time)} on; {number(found.tags, 'tag')}")
+    if found.pins:
+        write(f"  {number(found.pins, 'pin')}: a prune leaves what was committed after {'it' if found.pins == 1 else 'them'}")
     write(f"  version {found.version}")
     for line in _to_do(found, place) or ["nothing"]:
         write(f"  to do: {visible(line)}")

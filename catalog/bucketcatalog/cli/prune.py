@@ -14,6 +14,7 @@ from ..console.progress import progress_line
 from ..maintain.prune import PruneResult
 from ..maintain.verdict import Prunable
 from ..model.times import shown_age, shown_time
+from ..write.pins import Pin
 from .gc import PIN_AGE, PinAge
 
 
@@ -77,6 +78,7 @@ def _document(result: PruneResult) -> dict[str, Any]:
         "horizon": result.horizon,
         **{name: None if time is None else shown_time(time) for name, time in times.items()},
         "needs_checkpoint": result.needs_checkpoint,
+        "pins": [_pin(pin) for pin in result.pins],
         "kept": [{"by": s.keeper.value, "why": s.keeper.why, "files": s.files, "bytes": s.bytes} for s in result.kept],
         "tags": list(result.tags),
         "unreadable": list(result.unreadable),
@@ -84,6 +86,10 @@ def _document(result: PruneResult) -> dict[str, Any]:
         "files": [{"name": f.name, "kind": f.kind.value, "bytes": f.bytes, "why": f.why} for f in result.files],
         "waiting": [{"name": f.name, "kind": f.kind.value, "bytes": f.bytes, "why": f.why} for f in result.waiting],
     }
+
+
+def _pin(pin: Pin) -> dict[str, Any]:
+    return {"name": pin.name, "writer": pin.writer, "version": pin.version, "given": shown_time(pin.commit_time)}
 
 
 def _sums(result: PruneResult) -> Iterable[str]:
@@ -99,6 +105,8 @@ def _sums(result: PruneResult) -> Iterable[str]:
         yield f"{number(len(result.tags), 'version')} of tags {did}given a checkpoint."
     if result.unreadable:
         yield f"Tags name what is gone, or no version: {', '.join(result.unreadable)}. Drop them: bucketcatalog tag CATALOG NAME --drop."
+    for pin in result.pins:
+        yield f"The pin {pin.name!r} of {pin.writer!r}, given last at {shown_time(pin.commit_time)}, keeps what was committed after it."
     if result.needs_checkpoint:
         yield f"A checkpoint of every writer {did}written. What it covers can go once it is as old as --older-than asks, with 0s at once."
     if result.horizon is not None and result.horizon_time is not None:

@@ -31,6 +31,7 @@ from .definitions import shape_of, usable_definition
 from .records import (
     Boundary,
     Link,
+    PinEntry,
     SetAside,
     TagEntry,
     Void,
@@ -42,6 +43,8 @@ from .records import (
     cut_message,
     cut_of,
     head_of,
+    pin_message,
+    pin_of,
     stamp_of,
     tag_message,
     tag_of,
@@ -60,7 +63,7 @@ from .runs import (
     known_segments,
     segment_message,
 )
-from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, PARTIAL, VOIDS, check_format, digest, seal, unseal
+from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, PARTIAL, PINS, VOIDS, check_format, digest, seal, unseal
 
 _RUNS_FIELD = log_pb2.Checkpoint.RUNS_FIELD_NUMBER
 
@@ -121,6 +124,7 @@ class Checkpoint(OnTimelineOf):
     segments: tuple[SegmentReference, ...] = ()
     inline: tuple[InlineRun, ...] = ()
     tags: tuple[TagEntry, ...] = ()
+    pins: tuple[PinEntry, ...] = ()
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
@@ -157,6 +161,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
             | ({BOUNDARY} if checkpoint.boundaries else set())
             | ({VOIDS} if checkpoint.voids else set())
             | ({ASIDES} if checkpoint.asides else set())
+            | ({PINS} if checkpoint.pins else set())
             | ({PARTIAL} if any(coverage.first_revision for coverage in checkpoint.coverage.values()) else set())
         ),
         writer=checkpoint.writer,
@@ -169,6 +174,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         segments=[segment_message(reference) for reference in checkpoint.segments],
         runs=[inline_message(inline) for inline in checkpoint.inline],
         tags=[tag_message(entry, with_stamp=True) for entry in checkpoint.tags],
+        pins=[pin_message(entry, with_stamp=True) for entry in checkpoint.pins],
         voids=map(void_message, checkpoint.voids),
         asides=[aside_message(entry, with_stamp=True) for entry in checkpoint.asides],
         boundaries=[boundary_message(boundary, with_stamp=True) for boundary in checkpoint.boundaries],
@@ -253,6 +259,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
         segments=segments,
         inline=tuple(inline_runs(message.runs, body, _RUNS_FIELD, name)),
         tags=tuple(map(tag_of, message.tags)),
+        pins=tuple(map(pin_of, message.pins)),
         voids=tuple(map(void_of, message.voids)),
         asides=tuple(map(aside_of, message.asides)),
         boundaries=tuple(map(boundary_of, message.boundaries)),

@@ -1,6 +1,6 @@
 """Small values that transactions and checkpoints carry, as messages.
 
-Cuts, links, voids, what is set aside, which definitions were witnessed, entries of tags, boundaries.
+Cuts, links, voids, what is set aside, which definitions were witnessed, entries of tags and of pins, boundaries.
 """
 
 from __future__ import annotations
@@ -126,6 +126,40 @@ def tag_of(message: Any, stamp: Stamp | None = None) -> TagEntry:
     """The entry that a message holds, of the transaction with this stamp or else of the one that the message names."""
     own = stamp if stamp is not None else stamp_of(message.carried_by)
     return TagEntry(tag_name_of(message.name), cut_of(message.cut.writers), message.dropped, time_of(message.created), own)
+
+
+@dataclass(frozen=True, slots=True)
+class PinEntry:
+    """What one transaction says of a pin of its writer: that it needs all that is committed after ``cut``, or with ``dropped`` nothing.
+
+    ``stamp`` is what the stamps of the transaction's events begin with.
+    """
+
+    name: str
+    cut: Cut = field(default_factory=Cut)
+    dropped: bool = False
+    stamp: Stamp = UNPUBLISHED
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Whose pin it is, and what it is called: each writer speaks of its own."""
+        return self.stamp.writer, self.name
+
+
+def pin_message(entry: PinEntry, *, with_stamp: bool) -> Any:
+    """The entry as a message, with its stamp where nothing around it tells that."""
+    message = log_pb2.Pin(name=entry.name, dropped=entry.dropped)
+    if entry.cut.heads:
+        message.cut.CopyFrom(cut_message(entry.cut))
+    if with_stamp:
+        message.carried_by.CopyFrom(stamp_message(entry.stamp))
+    return message
+
+
+def pin_of(message: Any, stamp: Stamp | None = None) -> PinEntry:
+    """The entry that a message holds, of the transaction with this stamp or else of the one that the message names."""
+    own = stamp if stamp is not None else stamp_of(message.carried_by)
+    return PinEntry(name_of(message.name), cut_of(message.cut.writers), message.dropped, own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,9 @@ ASIDES = "asides"
 """Some transactions count as ones without events, whatever their files hold."""
 SEQUENCES = "sequences"
 """Events in segments have other numbers than their rows say: something is added to these."""
-KNOWN_FEATURES = frozenset({ASIDES, PARTIAL, RUNS, BOUNDARY, SEQUENCES, VOIDS})
+PINS = "pins"
+"""Somebody needs the history after a cut: who deletes, or writes a checkpoint, has to know it."""
+KNOWN_FEATURES = frozenset({ASIDES, BOUNDARY, PARTIAL, PINS, RUNS, SEQUENCES, VOIDS})
 
 
 def seal(body: bytes) -> bytes:

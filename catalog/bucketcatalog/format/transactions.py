@@ -23,6 +23,7 @@ from .records import (
     Boundary,
     Link,
     Linked,
+    PinEntry,
     SetAside,
     TagEntry,
     Void,
@@ -34,6 +35,8 @@ from .records import (
     cut_message,
     cut_of,
     link_of,
+    pin_message,
+    pin_of,
     tag_message,
     tag_of,
     void_message,
@@ -43,7 +46,7 @@ from .records import (
 )
 from .rows import decode_row, encode_row
 from .runs import SegmentReference, known_segments, segment_message
-from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, SEQUENCES, VOIDS, check_format, digest, field_spans, seal, unseal
+from .sealing import ASIDES, BOUNDARY, FORMAT_VERSION, PINS, SEQUENCES, VOIDS, check_format, digest, field_spans, seal, unseal
 
 MAX_ACTIONS = limits.ACTIONS
 _BLOCKS_FIELD = log_pb2.Transaction.BLOCKS_FIELD_NUMBER
@@ -95,6 +98,7 @@ class Transaction(Linked):
     blocks: tuple[BlockPlace, ...] = ()
     segments: tuple[SegmentReference, ...] = ()
     tags: tuple[TagEntry, ...] = ()
+    pin: PinEntry | None = None
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     boundary: Boundary | None = None
@@ -210,6 +214,9 @@ def encode_transaction(transaction: Transaction, actions: Sequence[Any], blocks:
     if any(reference.first_sequence for reference in transaction.segments):
         message.required_features.append(SEQUENCES)
     message.tags.extend(tag_message(entry, with_stamp=False) for entry in transaction.tags)
+    if transaction.pin is not None:
+        message.required_features.append(PINS)
+        message.pin.CopyFrom(pin_message(transaction.pin, with_stamp=False))
     message.voids.extend(map(void_message, transaction.voids))
     if transaction.asides:
         message.required_features.append(ASIDES)
@@ -263,6 +270,7 @@ def _transaction_of(
         blocks=tuple(places(message.blocks)),
         segments=known_segments(message.segments, name) if message.segments else (),
         tags=tuple(tag_of(entry, stamp) for entry in message.tags) if message.tags else (),
+        pin=pin_of(message.pin, stamp) if message.HasField("pin") else None,
         voids=tuple(map(void_of, message.voids)) if message.voids else (),
         asides=tuple(aside_of(entry, stamp) for entry in message.asides) if message.asides else (),
         boundary=boundary_of(message.boundary, stamp) if message.HasField("boundary") else None,

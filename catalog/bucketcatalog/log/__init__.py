@@ -10,6 +10,7 @@ Before it come the store and the format; after it the state, which is given log 
     aside        what is set aside, which entry counts, and what stands in for such a transaction
     files        reads transactions and checkpoints, each checked against its name
     entries      what transactions say of the catalog itself, and which of it counts
+    pins         which writer needs the history after which cut, and which of these pins hold it
     witnesses    which definitions had been read, and by when; the tables of a view, and of a checkpoint alone
     horizon      the cut before which history may have been deleted
     coverage     which transactions the chosen checkpoints cover

@@ -15,7 +15,7 @@ from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
 from .coverage import Covered, choose, is_partial
 from .files import LogFiles
-from .horizon import Horizon
+from .horizon import BEGIN_ANEW, Horizon
 from .pruned import KeptCheckpoints
 from .trust import is_trusted
 from .view import Gathering, LogView, missed, view_of
@@ -293,13 +293,31 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
 
 def transactions_between(files: LogFiles, start: LogView, end: Cut) -> list[Transaction]:
     """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
+    covered = refuse_pruned(files, start)
     tail = {t.ref for t in start.tail}
-    covered = Covered(files, start.checkpoints, start.horizon)
-    if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
-        raise start.horizon.refusal(f"The version {start.cut}" if start.cut.heads else "The beginning")
     for writer in end.heads:
         _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
     return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref))
+
+
+def refuse_pruned(files: LogFiles, start: LogView) -> Covered:
+    """What the view covers; ``HistoryPruned`` where something that was committed after its cut may have been deleted."""
+    covered = Covered(files, start.checkpoints, start.horizon)
+    if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
+        what = f"The version {start.cut}" if start.cut.heads else "The beginning"
+        raise start.horizon.refusal(what, BEGIN_ANEW)
+    return covered
+
+
+def lies_within(files: LogFiles, checkpoint: Checkpoint, cut: Cut, horizon: Horizon | None) -> bool:
+    """Whether a cut contains all that a checkpoint covers, as it must of the next horizon's so that what comes after it can be read.
+
+    Nothing is read where the newest revisions tell that it does not. Else the cut's ancestors are walked back to what is covered, so that
+    of a fork, be it joined or not, it is known which branches the cut has.
+    """
+    if any(cut.newest_revision(writer) < checkpoint.cut.newest_revision(writer) for writer in checkpoint.cut.heads):
+        return False
+    return not _walk(Gathering(files, Covered(files, [checkpoint], horizon)), cut, Cut())
 
 
 def still_there(files: LogFiles, view: LogView) -> list[Transaction]:

@@ -69,7 +69,7 @@ def overtaken(transactions: Mapping[Ref, Transaction]) -> dict[Ref, Void]:
 
 def without_events(transaction: Transaction) -> Transaction:
     """A voided transaction as readers take it: its links, and its definitions of tables, which its writer does not repeat."""
-    return replace(transaction, actions=(), blocks=(), segments=(), tags=(), application=None, voided=True)
+    return replace(transaction, actions=(), blocks=(), segments=(), tags=(), pin=None, application=None, voided=True)
 
 
 def without_voided(transactions: Iterable[Transaction], voids: Set[Ref] | Mapping[Ref, Void]) -> Iterator[Transaction]:
@@ -142,7 +142,7 @@ def _state(entries: Collection[TagEntry]) -> TagState:
     return TagState(latest, next((entry for entry in reversed(earlier) if entry.cut != latest.cut), None))
 
 
-def pins_of(tags: Iterable[TagState], now: int, longest: int = limits.PLAIN_PIN_AGE) -> list[TagEntry]:
+def tags_that_hold(tags: Iterable[TagState], now: int, longest: int = limits.PLAIN_PIN_AGE) -> list[TagEntry]:
     """The tags that hold what their cuts need, by name: every one that a maintainer gave, and of each other writer its latest ones.
 
     These are at most ``PLAIN_PINS`` that it gave within the ``longest`` time before ``now``, in microseconds. A name that holds nothing any

@@ -21,6 +21,11 @@ from .trust import counts, is_trusted
 
 FROM_THEN_ON = "Read a time from then on, or a version that contains that one."
 """What always helps who asks for something that lies before the horizon."""
+BEGIN_ANEW = (
+    "Begin anew from a time or a version from then on, with its state where that is wanted, and follow the changes from there. "
+    "A pin keeps them for who is slow: Writer.pin, or bucketcatalog pin CATALOG NAME."
+)
+"""What helps who asks for changes of which some lie before it."""
 
 
 def floors_of(checkpoint: Checkpoint, earlier: Mapping[str, int]) -> dict[str, int]:
@@ -87,10 +92,10 @@ class Horizon:
         """The writer's first revision that was kept whatever it was by this boundary and all before it."""
         return self.boundary.floors.get(writer, 0)
 
-    def refusal(self, what: str) -> HistoryPruned:
+    def refusal(self, what: str, next_step: str = FROM_THEN_ON) -> HistoryPruned:
         """The error for something that lies before the horizon."""
         return HistoryPruned(
             f"{what} lies before {shown_time(self.time)}: the history before then was pruned by {self.boundary.stamp[1]!r}, "
             f"up to the version {self.cut}.",
-            next_step=FROM_THEN_ON,
+            next_step=next_step,
         )

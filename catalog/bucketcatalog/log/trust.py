@@ -64,6 +64,7 @@ def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
         voids=tuple(void for void in checkpoint.voids if says(writer, void.writer)),
         asides=tuple(entry for entry in checkpoint.asides if says(writer, entry.writer)),
         tags=tuple(entry for entry in checkpoint.tags if says(writer, entry.stamp.writer)),
+        pins=tuple(entry for entry in checkpoint.pins if says(writer, entry.stamp.writer)),
         definitions=tuple(definition for definition in checkpoint.definitions if says(writer, definition.stamp[1])),
         applications=tuple(result for result in checkpoint.applications if says(writer, result.writer)),
     )

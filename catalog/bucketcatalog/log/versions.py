@@ -17,9 +17,9 @@ from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, parse_causal, parse_time, shown_age, shown_time
 from .ancestry import blamed, causal_cut, rests_on_what_is_gone, version_view
 from .discovery import newest_view, view_at
-from .entries import TagState, pins_of, tags_of
+from .entries import TagState, tags_of, tags_that_hold
 from .files import LogFiles
-from .horizon import FROM_THEN_ON, Horizon
+from .horizon import BEGIN_ANEW, FROM_THEN_ON, Horizon
 from .pruned import KeptCheckpoints, is_of_source, kept_is_gone
 from .view import LogView
 
@@ -105,7 +105,7 @@ def _held_no_more(error: HistoryPruned, tag: TagEntry) -> HistoryPruned:
 def _naming_tags(error: HistoryPruned, files: LogFiles, now: LogView) -> HistoryPruned:
     """The error with a tag to read instead, if there is one that is not of a clone's source; whether it can be read is not asked."""
     try:
-        held = pins_of(tags_of(now).values(), now.observed)
+        held = tags_that_hold(tags_of(now).values(), now.observed)
         tag = next((tag for tag in held if not is_of_source(files, now.cut, tag)), None)
     except CorruptionError:
         tag = None  # a reader is told what was pruned, not what else is wrong
@@ -116,12 +116,12 @@ def _naming_tags(error: HistoryPruned, files: LogFiles, now: LogView) -> History
 
 
 @contextmanager
-def without_naming_tags() -> Iterator[None]:
-    """What is pruned is said within without naming tags, for where these do not help."""
+def telling_to_begin_anew() -> Iterator[None]:
+    """Of changes that are pruned it is said within how to go on without them; tags do not help, for these keep states and no events."""
     try:
         yield
     except HistoryPruned as error:
-        raise HistoryPruned(error.message, next_step=FROM_THEN_ON) from None
+        raise HistoryPruned(error.message, next_step=BEGIN_ANEW) from None
 
 
 def _undropped(view: LogView) -> list[TagEntry]:

@@ -2,6 +2,7 @@
 
 A maintainer publishes the boundary, which names the horizon and its checkpoint; from then on readers refuse cuts that do not contain it.
 Once the grace period is over it looks again, gives every tag behind the horizon a checkpoint of its own, and deletes what was allowed.
+A pin whose cut does not contain a checkpoint keeps that from being the horizon: what was committed after the pin can be read on.
 It can die at any moment: whoever prunes next finds what is left.
 """
 
@@ -15,14 +16,15 @@ from .. import limits
 from ..checkpoint.merge import run_task
 from ..checkpoint.plan import prepare_kept, view_to_keep
 from ..checkpoint.publish import publish
-from ..errors import BucketCatalogError, InvalidVersion, MissingObject
+from ..errors import BucketCatalogError, HistoryPruned, InvalidVersion, MissingObject
 from ..format.checkpoints import Checkpoint
-from ..format.records import Boundary, CheckpointLink
-from ..log.ancestry import rests_on_what_is_gone
+from ..format.records import Boundary, CheckpointLink, PinEntry
+from ..log.ancestry import lies_within, refuse_pruned, rests_on_what_is_gone, version_view
 from ..log.coverage import Covered
-from ..log.entries import pins_of, tags_of
+from ..log.entries import tags_of, tags_that_hold
 from ..log.files import FilesWithout, LogFiles
 from ..log.horizon import Horizon, floors_of
+from ..log.pins import pins_in, pins_that_hold
 from ..log.pruned import KeptCheckpoints, may_be_dropped
 from ..log.trust import is_trusted
 from ..log.view import LogView
@@ -30,8 +32,9 @@ from ..model.cuts import Cut, Ref
 from ..model.names import is_data_writer, is_maintainer
 from ..query.database import Database
 from ..store.retry import for_seconds, retry
+from ..write.pins import Pin
 from ..write.writer import Writer
-from .retention import Retention, StoredFiles, chosen_horizon, of_everyone
+from .retention import Retention, StoredFiles, of_everyone, possible_horizons
 from .verdict import Keeper, Prunable, Staying, StoredKind, Verdict, all_staying, judged
 from .verify.checkpoints import check_blocks
 
@@ -43,7 +46,8 @@ class PruneResult:
     ``files`` are deleted by this run, those that are published by it too where there is no grace period. ``waiting`` go when the boundary
     that was ``published`` is old enough, from ``due`` on, or when one was published. ``horizon`` is the version from which on history
     stays, ``horizon_time`` its newest commit time. ``needs_checkpoint``: nobody has written a newer checkpoint of every writer's cut, so
-    this run does. ``kept`` is what keeps the other files, and how many. ``tags`` are the versions of tags that get a checkpoint.
+    this run does. ``kept`` is what keeps the other files, and how many; ``pins`` are those that keep history which the ages would let go.
+    ``tags`` are the versions of tags that get a checkpoint.
     ``unreadable`` are the tags that can get none, for what they name is not there, as in a clone what the tags of its source name, or is no
     version, as a plain writer may say.
     """
@@ -57,6 +61,7 @@ class PruneResult:
     due: int | None = None
     needs_checkpoint: bool = False
     kept: tuple[Staying, ...] = ()
+    pins: tuple[Pin, ...] = ()
     tags: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
@@ -70,12 +75,13 @@ class PruneResult:
 class _Choice:
     """The next horizon, if there is one, and else what keeps what lies after the last one.
 
-    ``needs_checkpoint``: there is no younger checkpoint that could become one later.
+    ``needs_checkpoint``: there is no younger checkpoint that could become one later. ``held`` are the pins without which it would be later.
     """
 
     horizon: Checkpoint | None
     needs_checkpoint: bool
     keeper: Keeper
+    held: tuple[PinEntry, ...] = ()
 
 
 class Pruning:
@@ -91,6 +97,7 @@ class Pruning:
         self._deleted = 0
         self._lost: set[Cut] = set()
         self._damaged: set[Ref] = set()
+        self._follows: dict[Cut, bool] = {}
 
     @property
     def _files(self) -> LogFiles:
@@ -146,7 +153,7 @@ class Pruning:
         if choice.needs_checkpoint and self._writer is not None and self._writer.checkpoint(scope="all") is not None:
             stored, view = StoredFiles.listed(self._files), self._database.view()
             choice = self._choose(stored, view)
-        chosen = choice.horizon
+        chosen, result = choice.horizon, replace(result, pins=tuple(map(Pin.of, choice.held)))
         if chosen is None:
             return replace(result, kept=_by_policy(result.kept, choice.keeper, stored, view.horizon))
         verdict = self._judged(stored, view, chosen)
@@ -176,17 +183,52 @@ class Pruning:
         checkpoints = [c for c, covered in alone if not covered.unaware(view.voids) and not covered.disagreeing()]
         firsts = ((writer, next(stored.transactions(writer), None)) for writer in stored.timelines if is_data_writer(writer))
         began = {writer: first[0].commit_time for writer, first in firsts if first is not None}
-        chosen = chosen_horizon(checkpoints, began, self._now(), self._policy)
         horizon, covering = view.horizon, of_everyone(checkpoints, began)
-        if chosen is not None and horizon is not None:
-            is_later = chosen.cut != horizon.cut and Covered(self._files, (), horizon).reaches(chosen)
-            chosen = chosen if is_later else None
+        chosen, held = self._held_back(possible_horizons(checkpoints, began, self._now(), self._policy), view)
         newest = covering[-1] if covering else None
         is_used = newest is not None and newest.cut in {c.cut for c in (chosen, horizon) if c is not None}
         later = [horizon is None or c.as_of > horizon.time for c in covering]
         may_go = later[: len(later) - (self._policy.keep - 1)]
         keeper = Keeper.AGE if any(may_go) else Keeper.KEEP if any(later) else Keeper.CHECKPOINT
-        return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper)
+        keeper = Keeper.PIN if held else keeper
+        return _Choice(chosen, newest is None or (is_used and _is_beyond(view, newest)), keeper, held)
+
+    def _held_back(self, possible: list[Checkpoint], view: LogView) -> tuple[Checkpoint | None, tuple[PinEntry, ...]]:
+        """The newest that no pin keeps from being the next horizon, if there is one, and the pins that keep newer ones from it."""
+        holding, held = pins_that_hold(pins_in(view).values(), self._now(), self._policy.pins), tuple[PinEntry, ...]()
+        last, reaching = view.horizon, Covered(self._files, (), view.horizon)
+        for checkpoint in possible:
+            if last is not None and (checkpoint.cut == last.cut or not reaching.reaches(checkpoint)):
+                break
+            keeping = tuple(pin for pin in holding if self._keeps(pin, checkpoint, view))
+            if not keeping:
+                return checkpoint, held
+            held = held or keeping
+        return None, held
+
+    def _keeps(self, pin: PinEntry, checkpoint: Checkpoint, view: LogView) -> bool:
+        """Whether what a pin holds could not be read any more with the checkpoint as the horizon."""
+        try:
+            if lies_within(self._files, checkpoint, pin.cut, view.horizon):
+                return False
+        except MissingObject:
+            pass  # nobody can tell
+        if pin.cut not in self._follows:
+            self._follows[pin.cut] = self._can_be_followed(pin, view.horizon)
+        return self._follows[pin.cut]
+
+    def _can_be_followed(self, pin: PinEntry, horizon: Horizon | None) -> bool:
+        """Whether what was committed after a pin's cut can be read now: where it cannot, a pin helps nobody.
+
+        But what is missing and was not pruned may be put back, and a maintainer's pin holds for as long.
+        """
+        try:
+            refuse_pruned(self._files, version_view(self._files, pin.cut, horizon))
+        except HistoryPruned:
+            return False
+        except (InvalidVersion, MissingObject):
+            return is_maintainer(pin.stamp.writer)
+        return True
 
     def _judged(self, stored: StoredFiles, view: LogView, horizon: Checkpoint) -> Verdict:
         return judged(stored, view, horizon, now=self._now(), policy=self._policy)
@@ -197,7 +239,7 @@ class Pruning:
 
     def _keep_tags(self, view: LogView, horizon: Checkpoint) -> tuple[str, ...]:
         """Give what each tag holds that may lie behind the horizon a checkpoint of exactly its cut; returns the versions that had none."""
-        pins = pins_of(tags_of(view).values(), self._now(), self._policy.pins)
+        pins = tags_that_hold(tags_of(view).values(), self._now(), self._policy.pins)
         maintained = {pin.cut for pin in pins if is_maintainer(pin.stamp.writer)}
         behind = [cut for cut in sorted({pin.cut for pin in pins}, key=str) if not _contains(cut, horizon, view)]
         if not behind:

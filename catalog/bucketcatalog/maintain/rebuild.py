@@ -25,6 +25,7 @@ from ..log.coverage import Covered
 from ..log.discovery import whole_view
 from ..log.entries import latest_of, newest_of, states_of, voids_of
 from ..log.files import LogFiles
+from ..log.pins import latest_pins
 from ..log.segments import read_segment_file
 from ..log.trust import is_trusted
 from ..log.witnesses import counting, first_of
@@ -198,6 +199,7 @@ def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequen
     voids = voids_of(there, before)
     bound = [t for t in there if t.ref not in voids]
     tags = [*(entry for c in before for entry in c.tags), *(entry for t in bound for entry in t.tags)]
+    pins = [*(entry for c in before for entry in c.pins), *(t.pin for t in bound if t.pin is not None)]
     boundaries = [*(b for c in before for b in c.boundaries), *(t.boundary for t in there if t.boundary is not None)]
     witnessed = [*(w for c in before for w in c.witnessed), *(w for t in there for w in t.witnessed)]
     results = [*(r for c in before for r in c.applications), *(t.result for t in bound if t.result is not None)]
@@ -205,6 +207,7 @@ def _with_entries(files: LogFiles, walk: Walk, whole: Checkpoint, before: Sequen
         whole,
         applications=tuple(result for _, result in sorted(latest_of(results).items())),
         tags=tuple(entry for tag in states_of(tags).values() for entry in tag.entries),
+        pins=tuple(latest_pins(pins).values()),
         voids=tuple(voids.values()),
         boundaries=newest_of(boundaries).entries,
         witnessed=first_of(witnessed),

@@ -1,7 +1,7 @@
 """Retention: what a database has in the store, and which of its checkpoints becomes the horizon.
 
 A horizon is a checkpoint of every writer's cut. Everything from its newest commit time on stays readable, so its age is that of its cut.
-Which files go once there is one stands in ``verdict``.
+What pins hold is asked of the log, in ``prune``; which files go once there is one stands in ``verdict``.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _list_writer(
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept: ``keep`` checkpoints of everyone, everything younger than ``older_than``, and what tags hold.
+    """What is kept: ``keep`` checkpoints of everyone, everything younger than ``older_than``, and what tags and pins hold.
 
     Those of who is no maintainer do for ``pins``. What may go is deleted ``grace`` after that was published. Times are in microseconds.
     """
@@ -136,11 +136,13 @@ def of_everyone(checkpoints: Iterable[Checkpoint], began: Mapping[str, int]) -> 
     return sorted(by_cut.values(), key=lambda c: (_time(c), c.uuid))
 
 
-def chosen_horizon(checkpoints: Iterable[Checkpoint], began: Mapping[str, int], now: int, policy: Retention) -> Checkpoint | None:
-    """The newest checkpoint of everyone that is old enough and has ``keep`` less one newer ones, if there is one."""
+def possible_horizons(
+    checkpoints: Iterable[Checkpoint], began: Mapping[str, int], now: int, policy: Retention
+) -> list[Checkpoint]:
+    """The checkpoints of everyone that are old enough and have ``keep`` less one newer ones, newest first."""
     covering = of_everyone(checkpoints, began)
     eligible = covering[: len(covering) - (policy.keep - 1)]
-    return next((c for c in reversed(eligible) if not policy.older_than or now - _time(c) >= policy.older_than), None)
+    return [c for c in reversed(eligible) if not policy.older_than or now - _time(c) >= policy.older_than]
 
 
 def _time(checkpoint: Checkpoint) -> int:

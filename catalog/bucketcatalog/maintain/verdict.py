@@ -19,7 +19,7 @@ from ..errors import UNREADABLE
 from ..format.checkpoints import Checkpoint
 from ..format.headers import BlockClass
 from ..log.coverage import Covered
-from ..log.entries import TagState, pins_of, tags_of
+from ..log.entries import TagState, tags_of, tags_that_hold
 from ..log.files import LogFiles
 from ..log.horizon import floors_of
 from ..log.segments import read_segment_file
@@ -43,11 +43,12 @@ class StoredKind(Enum):
 
 
 class Keeper(Enum):
-    """What keeps a file that does not go; the first three are the policy, where it lets nothing later be the horizon."""
+    """What keeps a file that does not go; the first four say what lets nothing later be the horizon: the policy, or a pin."""
 
     AGE = "age"
     KEEP = "keep"
     CHECKPOINT = "checkpoint"
+    PIN = "pin"
     NEWER = "newer"
     HORIZON = "horizon"
     TAG = "tag"
@@ -66,6 +67,7 @@ _WHYS = {
     Keeper.AGE: "no checkpoint of every writer that covers them is as old as --older-than asks",
     Keeper.KEEP: "only the newest checkpoints of every writer cover them, as many as --keep keeps",
     Keeper.CHECKPOINT: "no later checkpoint of every writer covers them",
+    Keeper.PIN: "no checkpoint of every writer that is old enough lies before what a pin needs to be there",
     Keeper.NEWER: "the horizon's checkpoint does not cover them",
     Keeper.HORIZON: "they belong to the horizon's checkpoint",
     Keeper.TAG: "they belong to the checkpoint of a version that a tag names",
@@ -186,7 +188,7 @@ class _Tags:
     def __init__(self, tags: Iterable[TagState], now: int, longest: int) -> None:
         self._tags = list(tags)
         self._longest = longest
-        self._held = {pin.cut for pin in pins_of(self._tags, now, longest)}
+        self._held = {pin.cut for pin in tags_that_hold(self._tags, now, longest)}
         self._ahead = now + limits.MAX_CLOCK_SKEW
 
     def free_since(self, cut: Cut) -> int:

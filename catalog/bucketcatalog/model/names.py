@@ -17,6 +17,7 @@ from ..errors import InvalidName, InvalidOption
 WriterId = NewType("WriterId", str)
 DatabaseName = NewType("DatabaseName", str)
 TagName = NewType("TagName", str)
+PinName = NewType("PinName", str)
 
 NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}"
 """The shape of a writer's and of a database's name, wherever it stands in something longer."""
@@ -41,6 +42,11 @@ def database_name(name: str) -> DatabaseName:
 def tag_name(name: str) -> TagName:
     """``name`` as a tag's name, or ``InvalidName``."""
     return TagName(_checked(name, _TAG, "tag", "a letter, then at most 127 of A-Z a-z 0-9 . _ -"))
+
+
+def pin_name(name: str) -> PinName:
+    """``name`` as the name of a writer's pin, or ``InvalidName``."""
+    return PinName(_checked(name, _NAME, "pin", _SHAPE))
 
 
 def is_tag_name(text: str) -> bool:

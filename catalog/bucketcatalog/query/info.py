@@ -14,6 +14,7 @@ from ..format.checkpoints import Checkpoint
 from ..format.headers import TOMBSTONES, BlockClass
 from ..log.entries import boundaries_of, tags_of
 from ..log.files import LogFiles
+from ..log.pins import pins_in, pins_that_hold
 from ..log.pruned import KeptCheckpoints
 from ..model.arrays import exact_sum
 from ..model.cuts import Ref
@@ -95,7 +96,8 @@ class Information:
     """A database at one cut, and its files.
 
     ``tables`` are those that have rows. ``checkpoints`` are read from, ``stored_checkpoints`` are there. ``horizon`` is the oldest version
-    whose history is still there, where the rest was pruned. ``forked`` are the writers whose timelines have several ends.
+    whose history is still there, where the rest was pruned; ``pins`` are those that hold some of it. ``forked`` are the writers whose
+    timelines have several ends.
     """
 
     database: str
@@ -112,6 +114,7 @@ class Information:
     uncovered_events: int
     uncovered_bytes: int
     tags: int
+    pins: int
     horizon: str | None
     horizon_time: datetime.datetime | None
     conflicts: int
@@ -153,6 +156,7 @@ def describe(snapshot: Snapshot, place: str, progress: Progress = lambda _: None
         uncovered_events=sum(transaction.events for transaction in view.tail),
         uncovered_bytes=sum(t.size + sum(segment.size for segment in t.segments) for t in view.tail),
         tags=sum(1 for tag in tags_of(view).values() if not tag.latest.dropped),
+        pins=len(pins_that_hold(pins_in(view).values(), view.observed)),
         horizon=None if horizon is None else str(horizon.horizon),
         horizon_time=None if horizon is None else _time(horizon.horizon.newest_commit_time),
         conflicts=sum(map(len, snapshot.scan("conflicts").to_batches())),

@@ -11,6 +11,7 @@ from ..format.checkpoints import Checkpoint
 from ..format.runs import SegmentReference, StoredPart
 from ..log.ancestry import still_there
 from ..log.entries import tags_of
+from ..log.pins import holds_until, pins_in, pins_that_hold
 from ..log.pruned import telling_of_prunes
 from ..model import paths
 from ..model.cuts import Ref
@@ -123,10 +124,21 @@ SCHEMAS = {
             pa.field("replaced_writer", pa.string()),
         ]
     ),
+    "pins": pa.schema(
+        [
+            pa.field("name", pa.string(), False),
+            pa.field("writer", pa.string(), False),
+            pa.field("version", pa.string(), False),
+            pa.field("commit_timestamp", TIMESTAMP, False),
+            pa.field("revision", pa.int64(), False),
+            pa.field("until", TIMESTAMP),
+            pa.field("holds", pa.bool_(), False),
+        ]
+    ),
     "damage": DAMAGE,
 }
 METADATA_TABLES = frozenset(SCHEMAS)
-_AT_HAND = frozenset({"forks", "tables", "tags", "writers"})
+_AT_HAND = frozenset({"forks", "pins", "tables", "tags", "writers"})
 """What an open snapshot has read already, but for indexes."""
 
 
@@ -344,6 +356,25 @@ def _tags(contents: Contents) -> pa.Table:
     return _table("tags", rows)
 
 
+def _pins(contents: Contents) -> pa.Table:
+    pins = pins_in(contents.view).values()
+    holding = {pin.key for pin in pins_that_hold(pins, contents.view.observed)}
+    rows = [
+        {
+            "name": pin.name,
+            "writer": pin.stamp.writer,
+            "version": str(pin.cut),
+            "commit_timestamp": pin.stamp.commit_time,
+            "revision": pin.stamp.revision,
+            "until": holds_until(pin),
+            "holds": pin.key in holding,
+        }
+        for pin in pins
+        if not pin.dropped
+    ]
+    return _table("pins", rows)
+
+
 _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "log": _log,
     "writers": _writers,
@@ -354,5 +385,6 @@ _READERS: dict[str, Callable[[Contents], pa.Table]] = {
     "forks": _forks,
     "tables": _tables,
     "tags": _tags,
+    "pins": _pins,
     "damage": damage,
 }

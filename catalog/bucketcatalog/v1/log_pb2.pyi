@@ -50,7 +50,7 @@ BLOCK_CLASS_STUBS: BlockClass
 BLOCK_CLASS_SUPERSEDED: BlockClass
 
 class Transaction(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "asides", "witnessed", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "parents", "commit_time", "lateness_bound", "operation", "application", "reads", "tables", "actions", "blocks", "segments", "voids", "boundary", "tags", "asides", "witnessed", "pin", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +72,7 @@ class Transaction(_message.Message):
     TAGS_FIELD_NUMBER: _ClassVar[int]
     ASIDES_FIELD_NUMBER: _ClassVar[int]
     WITNESSED_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -94,8 +95,9 @@ class Transaction(_message.Message):
     tags: _containers.RepeatedCompositeFieldContainer[Tag]
     asides: _containers.RepeatedCompositeFieldContainer[SetAside]
     witnessed: _containers.RepeatedCompositeFieldContainer[Witness]
+    pin: Pin
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., parents: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., commit_time: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., application: _Optional[_Union[ApplicationVersion, _Mapping]] = ..., reads: _Optional[_Iterable[_Union[WriterHeads, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., boundary: _Optional[_Union[Boundary, _Mapping]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TransactionLink(_message.Message):
     __slots__ = ("writer", "revision", "uuid", "digest")
@@ -252,7 +254,7 @@ class Head(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., uuid: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "runs", "asides", "witnessed", "checksum")
+    __slots__ = ("format_version", "required_features", "writer", "database", "revision", "uuid", "cut", "coverage", "created", "lateness_bound", "tables", "totals", "applications", "segments", "forgotten_before", "voids", "tags", "reads", "retired", "boundaries", "runs", "asides", "witnessed", "pins", "checksum")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
@@ -276,6 +278,7 @@ class Checkpoint(_message.Message):
     RUNS_FIELD_NUMBER: _ClassVar[int]
     ASIDES_FIELD_NUMBER: _ClassVar[int]
     WITNESSED_FIELD_NUMBER: _ClassVar[int]
+    PINS_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     required_features: _containers.RepeatedScalarFieldContainer[str]
@@ -300,8 +303,9 @@ class Checkpoint(_message.Message):
     runs: _containers.RepeatedCompositeFieldContainer[InlineRun]
     asides: _containers.RepeatedCompositeFieldContainer[SetAside]
     witnessed: _containers.RepeatedCompositeFieldContainer[Witness]
+    pins: _containers.RepeatedCompositeFieldContainer[Pin]
     checksum: bytes
-    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., required_features: _Optional[_Iterable[str]] = ..., writer: _Optional[str] = ..., database: _Optional[str] = ..., revision: _Optional[int] = ..., uuid: _Optional[bytes] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., coverage: _Optional[_Iterable[_Union[TimelineCoverage, _Mapping]]] = ..., created: _Optional[int] = ..., lateness_bound: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableDefinition, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[TableTotals, _Mapping]]] = ..., applications: _Optional[_Iterable[_Union[ApplicationResult, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[SegmentReference, _Mapping]]] = ..., forgotten_before: _Optional[int] = ..., voids: _Optional[_Iterable[_Union[TransactionLink, _Mapping]]] = ..., tags: _Optional[_Iterable[_Union[Tag, _Mapping]]] = ..., reads: _Optional[_Union[Cut, _Mapping]] = ..., retired: _Optional[_Iterable[str]] = ..., boundaries: _Optional[_Iterable[_Union[Boundary, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[InlineRun, _Mapping]]] = ..., asides: _Optional[_Iterable[_Union[SetAside, _Mapping]]] = ..., witnessed: _Optional[_Iterable[_Union[Witness, _Mapping]]] = ..., pins: _Optional[_Iterable[_Union[Pin, _Mapping]]] = ..., checksum: _Optional[bytes] = ...) -> None: ...
 
 class TimelineCoverage(_message.Message):
     __slots__ = ("writer", "branches", "list_from", "newest_commit_time", "transactions", "recent", "first_revision")
@@ -372,6 +376,18 @@ class Tag(_message.Message):
     created: int
     carried_by: TransactionStamp
     def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., created: _Optional[int] = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
+
+class Pin(_message.Message):
+    __slots__ = ("name", "cut", "dropped", "carried_by")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_BY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    cut: Cut
+    dropped: bool
+    carried_by: TransactionStamp
+    def __init__(self, name: _Optional[str] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., dropped: bool = ..., carried_by: _Optional[_Union[TransactionStamp, _Mapping]] = ...) -> None: ...
 
 class Boundary(_message.Message):
     __slots__ = ("horizon", "checkpoint", "data", "settled", "carried_by", "first", "floors")

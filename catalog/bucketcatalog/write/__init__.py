@@ -13,6 +13,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     data_paths     paths of data that lies in the catalog
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything
+    pins           what has to be said of a pin, if anything
     commit         what one commit is to say, whoever wants it said, and the transaction that it becomes
     declaring      what has to be said of tables, and tables that are made of schemas
     transaction    one transaction as its user fills it

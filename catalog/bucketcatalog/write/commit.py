@@ -8,7 +8,7 @@ from typing import Protocol
 
 from .. import clock
 from ..errors import InvalidOption
-from ..format.records import Boundary, SetAside, TagEntry, Void, Witness
+from ..format.records import Boundary, PinEntry, SetAside, TagEntry, Void, Witness
 from ..format.runs import SegmentReference
 from ..format.transactions import Application, Transaction
 from ..log.segments import RunWriter
@@ -68,9 +68,9 @@ class Committed:
 class Commit:
     """One commit: its operation with metadata and metrics, its events, the application's own number of it, and what it says of the catalog.
 
-    ``declares`` are tables of which it says what they are, whether or not it has events of them. A tag, a boundary, what is set aside and
-    what is witnessed have their stamps, and a tag its time, from the transaction that carries them. It comes ``after`` a commit time
-    without having read what was committed then.
+    ``declares`` are tables of which it says what they are, whether or not it has events of them. A tag, a pin, a boundary, what is set
+    aside and what is witnessed have their stamps, and a tag its time, from the transaction that carries them. It comes ``after`` a commit
+    time without having read what was committed then.
     """
 
     operation: str = ""
@@ -80,6 +80,7 @@ class Commit:
     application: Application | None = None
     declares: tuple[Table, ...] = ()
     tag: TagEntry | None = None
+    pin: PinEntry | None = None
     voids: tuple[Void, ...] = ()
     asides: tuple[SetAside, ...] = ()
     witnessed: tuple[Witness, ...] = ()
@@ -88,10 +89,11 @@ class Commit:
 
     def stamped(self, stamp: Stamp) -> Commit:
         """As the transaction with this stamp carries it."""
-        tag, boundary = self.tag, self.boundary
+        tag, pin, boundary = self.tag, self.pin, self.boundary
         return replace(
             self,
             tag=None if tag is None else replace(tag, created=tag.created or stamp.commit_time, stamp=stamp),
+            pin=None if pin is None else replace(pin, stamp=stamp),
             asides=tuple(replace(entry, stamp=stamp) for entry in self.asides),
             witnessed=tuple(replace(witness, stamp=stamp) for witness in self.witnessed),
             boundary=None if boundary is None else replace(boundary, stamp=stamp),
@@ -127,6 +129,7 @@ class Commit:
             declared=declared,
             segments=segments,
             tags=() if said.tag is None else (said.tag,),
+            pin=said.pin,
             voids=said.voids,
             asides=said.asides,
             witnessed=said.witnessed,

@@ -72,7 +72,7 @@ def giving(
     cut = without_ancestors(database.files, target.cut)
     if known is None:
         return Decided(TagEntry(name, cut))
-    if is_now and _adds_no_event(database.files, known.latest.cut, cut, target.horizon):
+    if is_now and adds_no_event(database.files, known.latest.cut, cut, target.horizon):
         cut = known.latest.cut
     if known.latest.cut != cut and not replace:
         raise _exists(known.latest)
@@ -82,7 +82,7 @@ def giving(
     return Decided(TagEntry(name, cut), after=known.latest.stamp.commit_time)
 
 
-def _adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon | None) -> bool:
+def adds_no_event(files: LogFiles, earlier: Cut, later: Cut, horizon: Horizon | None) -> bool:
     """Whether the later cut has all of the earlier one and beyond it only transactions without events, such as those of tags.
 
     What was pruned of them may have had some.

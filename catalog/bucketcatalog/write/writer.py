@@ -19,7 +19,7 @@ from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
 from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
 from ..format.checkpoints import ApplicationResult, Checkpoint
-from ..format.records import Boundary, Link, SetAside, Void, Witness
+from ..format.records import Boundary, Link, PinEntry, SetAside, Void, Witness
 from ..format.transactions import Application, encode_transaction
 from ..limits import Limits
 from ..log.entries import latest_results
@@ -39,6 +39,7 @@ from .commit import Commit, Committed, NoEvents, check_options
 from .declaring import declaring
 from .draft import Draft
 from .parts import Taken, WritePlace, Writes
+from .pins import Pin, pinning, unpinning
 from .tags import Decided, Tag, giving, taking_back
 from .transaction import WriteTransaction
 
@@ -323,6 +324,25 @@ class Writer:
         assert carried is not None
         return Tag.of(carried)
 
+    def pin(self, name: str, *, timestamp: Time | None = None, version: Version | None = None) -> Pin:
+        """Keep what is committed after the cut of now, of a time, or of a version from being pruned: gives this writer's pin, or moves it.
+
+        Of a plain writer it holds for ``limits.PLAIN_PIN_AGE`` from the last call, of a maintainer until it is dropped. Where no event
+        lies between pin and cut it is committed again after ``limits.PIN_RENEWAL`` only. ``HistoryPruned`` where some may be deleted.
+        """
+        return self._pin("pin", lambda: pinning(self._database, self.id, name, timestamp, version))
+
+    def unpin(self, name: str) -> Pin:
+        """Drop a pin of this writer; ``NotFound`` where it has none of that name."""
+        return self._pin("unpin", lambda: (unpinning(self._database, self.id, name), True))
+
+    def _pin(self, operation: str, decide: Callable[[], tuple[PinEntry, bool]]) -> Pin:
+        with self._turn:
+            self._open_timeline()
+            entry, is_new = decide()
+            said = Commit(operation=operation, metadata={"pin": entry.name}, pin=entry)
+            return Pin.of(replace(entry, stamp=self._say(said)) if is_new else entry)
+
     def _say(self, commit: Commit) -> Stamp:
         """Publish what no application numbers, so that it is committed; returns what its stamps begin with."""
         committed = self.commit(commit)
@@ -337,11 +357,7 @@ class Writer:
 
     def void(self, transactions: Iterable[Void]) -> Stamp:
         """Say that every reader treats these transactions as absent, from the cuts on that this commit is in. A maintainer's."""
-        if not self.id.startswith(MAINTAINER_PREFIX):
-            raise InvalidOption(
-                f"The writer {self.id!r} cannot void transactions.",
-                next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}.",
-            )
+        self._require_maintainer("void transactions")
         with self._turn:
             self._open_timeline()
             return self._say(Commit(operation="void", voids=tuple(transactions)))
@@ -351,14 +367,15 @@ class Writer:
 
         It comes ``after`` what was said of the same transactions before; nothing else has to be read for it.
         """
-        if not self.id.startswith(MAINTAINER_PREFIX):
-            raise InvalidOption(
-                f"The writer {self.id!r} cannot set files aside.", next_step=f"Use one whose id begins with {MAINTAINER_PREFIX}."
-            )
+        self._require_maintainer("set files aside")
         with self._turn:
             self._open_timeline()
             operation = "take in" if all(entry.taken_in for entry in entries) else "set aside"
             return self._say(Commit(operation=operation, asides=tuple(entries), after=after))
+
+    def _require_maintainer(self, to: str) -> None:
+        if not is_maintainer(self.id):
+            raise InvalidOption(f"The writer {self.id!r} cannot {to}.", next_step=f"Use one called {MAINTAINER_PREFIX}NAME.")
 
     def bound(self, operation: str, boundary: Boundary, *, seen: Cut | None = None) -> Boundary:
         """Commit a transaction without events that publishes what may be deleted; returns the boundary as published.

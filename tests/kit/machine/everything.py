@@ -15,7 +15,7 @@ from .collecting import Collect, Collecting, NameAgain, Reap
 from .columns import DATABASE
 from .comparing import check
 from .histories import STATED_ACTION, histories
-from .pruning import ANEW, LongWait, Prune, Tag
+from .pruning import ANEW, LongWait, Pin, Prune, Tag
 from .repairing import FromTheFuture, Repair, Repairing
 from .restores import Restore, Restoring
 from .steps import PROCESSES, TABLES, Checkpoint, Commit, Compare, Delete, Fault, History, Put
@@ -41,6 +41,7 @@ PRUNE = st.builds(
     after=st.booleans(),
 )
 _TAG = st.builds(Tag, name=st.sampled_from(("x", "y")), number=_SMALL, drop=st.booleans(), who=_MAINTAINER)
+_PIN = st.builds(Pin, number=_SMALL, drop=st.sampled_from((False, False, True)), who=_MAINTAINER)
 _CLONE = st.builds(Clone, _MAINTAINER, _SMALL)
 _LONG_WAIT = st.builds(LongWait, st.sampled_from((800_000_000, 4_000_000_000, 25_200_000_000)))
 _RESTORE = st.builds(
@@ -75,6 +76,7 @@ _FROM_THE_FUTURE = st.builds(FromTheFuture, _MAINTAINER, _PROCESS, st.lists(STAT
 _ADDED: tuple[st.SearchStrategy[Any], ...] = (
     *(PRUNE,) * 3,
     *(_TAG,) * 2,
+    *(_PIN,) * 2,
     *(_LONG_WAIT,) * 2,
     *(_RESTORE,) * 3,
     *(_COLLECT,) * 4,
@@ -87,13 +89,14 @@ _ADDED: tuple[st.SearchStrategy[Any], ...] = (
 )
 
 
-_CHECKPOINT = st.builds(Checkpoint, _PROCESS, st.booleans())
+_CHECKPOINT = st.one_of(st.builds(Checkpoint, _PROCESS), st.just(Checkpoint("compactor", everyone=True)))
 _DAMAGE = st.builds(Repair, _MAINTAINER, st.integers(0, 999), st.sampled_from((1, 1, 2)), st.sampled_from((True, True, False)))
 _MAINTENANCE: tuple[st.SearchStrategy[Any], ...] = (
     *(PRUNE,) * 4,
     *(_DAMAGE,) * 4,
     *(_CHECKPOINT,) * 2,
     *(_TAG,) * 2,
+    *(_PIN,) * 2,
     *(_LONG_WAIT,) * 2,
     _RESTORE,
     _CLONE,

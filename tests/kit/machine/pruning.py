@@ -1,7 +1,8 @@
-"""Histories in which maintainers prune and tag at any moment: answers never change, except behind the horizon.
+"""Histories in which maintainers prune, tag and pin at any moment: answers never change, except behind the horizon.
 
 What may be deleted is said here once more, independently: only what lies in the cut that was published, and no head of a timeline. What can
-be read is what contains that cut, and what a tag names. Everything else must be refused, never answered with something missing.
+be read is what contains that cut, and what a tag names. Everything else must be refused, never answered with something missing. Every cut
+that a pin stands at contains the one that was published.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ class Tag:
     """A maintainer gives a name to a version that was noted down, by any number, or takes it back."""
 
     name: str
+    number: int
+    drop: bool = False
+    who: int = ANEW
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A maintainer has its pin stand at a version that was noted down, by any number, or drops it."""
+
     number: int
     drop: bool = False
     who: int = ANEW
@@ -115,14 +125,16 @@ class DataBoundary:
 
 @dataclass(slots=True)
 class Horizon:
-    """What the model knows of deleting: the cut that was published last, its newest commit time, and the tags' versions.
+    """What the model knows of deleting: the cut that was published last, its newest commit time, the tags' versions, and the pins' too.
 
-    ``data`` are the data boundaries. ``damaged`` are files that were, and that nothing but a snapshot that is still open needs.
+    Of a maintainer's pin it is the version and the cut. ``data`` are the data boundaries. ``damaged`` are files that were, and that
+    nothing but a snapshot that is still open needs.
     """
 
     cut: Cut = EMPTY
     time: int = 0
     tags: dict[str, str] = field(default_factory=dict)
+    pins: dict[int, tuple[str, Cut]] = field(default_factory=dict)
     data: list[DataBoundary] = field(default_factory=list)
     damaged: set[str] = field(default_factory=set)
 
@@ -270,6 +282,8 @@ class Maintenance:
         for name in dying.deleted:
             self._say(f"      {name}")
         self._check_deleted(dying.deleted)
+        behind = {who: version for who, (version, cut) in self.horizon.pins.items() if not self.horizon.cut <= cut}
+        check("pins that do not contain the horizon", {}, behind)
 
     def _published(self) -> str | None:
         """The horizon that was published last, as a dry run tells it."""
@@ -328,9 +342,33 @@ class Maintenance:
                 self._world.remembered.append(Remembered(tag.version, past.cut, None))
         self.note(view)
 
+    def pin(self, step: Pin) -> None:
+        """Have a pin stand where what comes after can be read, see that it is refused elsewhere, or drop it."""
+        past, pins = self._world.past(step.number), self.horizon.pins
+        view = View(self._store, self._world.time.now)
+        catalog = self.processes.catalog(step.who, view)
+        if past.version is None or (step.drop and step.who not in pins):
+            return
+        with catalog.writer(MAINTAINERS[step.who], database=DATABASE, clock=self._world.time.now) as held:
+            if step.drop:
+                held.unpin("p")
+                del pins[step.who]
+            elif self.horizon.cut <= past.cut:
+                version = held.pin("p", version=past.version).version
+                if step.who not in pins or version != pins[step.who][0]:  # it stays where no event lies between
+                    pins[step.who] = version, past.cut
+            else:
+                try:
+                    held.pin("p", version=past.version)
+                except HistoryPruned:
+                    pass
+                else:
+                    raise AssertionError(f"{past.version} lies behind the horizon and was pinned")
+        self.note(view)
+
 
 class Pruning(Machine):
-    """A history in which maintainers prune and tag."""
+    """A history in which maintainers prune, tag and pin."""
 
     def __init__(self, history: History, store: Store, time: Time) -> None:
         super().__init__(history, store, time)
@@ -343,6 +381,8 @@ class Pruning(Machine):
                 self._maintenance.prune(step)
             case Tag():
                 self._maintenance.tag(step)
+            case Pin():
+                self._maintenance.pin(step)
             case LongWait():
                 self._wait_long(step.microseconds)
             case _:

@@ -1,4 +1,4 @@
-"""What the facts of a database say: rows as people see them, conflicts, tags (spec/tables.md, spec/fold.md, spec/tags.md)."""
+"""What the facts of a database say: rows as people see them, conflicts, tags, pins (spec/tables.md, fold.md, tags.md, pins.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import Column, Table, encoded_key, zero
 from .trust import is_maintainer
 
 Entry = tuple[tuple[Any, ...], Any]
-"""What is said of a tag, behind the stamp of the transaction that says it."""
+"""What is said of a tag or a pin, behind the stamp of the transaction that says it."""
 
 
 def tag_entries(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> list[Entry]:
@@ -33,12 +33,26 @@ def tags_of(entries: list[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
         yield latest, others[-1] if others else None
 
 
+def pins_of(transactions: Iterable[Any], checkpoints: Iterable[Any] = ()) -> Iterator[Entry]:
+    """Of each pin of each writer the entry that counts (spec/pins.md)."""
+    entries = [(stamp_of(transaction), transaction.pin) for transaction in transactions if transaction.HasField("pin")]
+    entries += [(stamp_of(entry.carried_by), entry) for checkpoint in checkpoints for entry in checkpoint.pins]
+    latest = {(stamp[1], entry.name): (stamp, entry) for stamp, entry in sorted(entries, key=lambda one: one[0])}
+    rank: dict[str, int] = {}
+    for key in sorted(latest, key=lambda key: latest[key][0], reverse=True):
+        rank[key[0]] = rank.get(key[0], 0) + 1
+        if rank[key[0]] > 64 and not is_maintainer(key[0]):
+            del latest[key]
+    yield from (latest[key] for key in sorted(latest))
+
+
 @dataclass
 class Answer:
     """What the facts of a database say."""
 
     tables: dict[str, Table]
     tag_entries: list[Entry] = field(default_factory=list)
+    pin_entries: list[Entry] = field(default_factory=list)
     facts: dict[str, dict[bytes, list[Fact]]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +111,20 @@ class Answer:
                 "replaced_writer": replaced and replaced[0][1],
             }
             for ((time, writer, revision, _), latest), replaced in tags_of(self.tag_entries)
+        ]
+
+    def pins(self) -> list[dict[str, Any]]:
+        """Every pin that is not dropped (spec/pins.md)."""
+        return [
+            {
+                "name": entry.name,
+                "writer": writer,
+                "version": cut_text(refs_of(entry.cut.writers)),
+                "commit_timestamp": time_of(time),
+                "revision": revision,
+            }
+            for (time, writer, revision, _), entry in self.pin_entries
+            if not entry.dropped
         ]
 
 

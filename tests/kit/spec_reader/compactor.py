@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .answer import tag_entries, tags_of
+from .answer import pins_of, tag_entries, tags_of
 from .cuts import Ref, heads_of
 from .facts import BLIND, BY_BLIND, BY_NAMED, BY_PUT, NAMED, VERSION, Fact
 from .fold import Version, comes_after, fold
@@ -44,6 +44,8 @@ def compact(reader: SpecReader, writer: str, style: Style = USUAL) -> Ref:
     checkpoint.tables.extend(_definitions(transactions))
     checkpoint.applications.extend(_results(reader))
     checkpoint.tags.extend(_tags(transactions))
+    checkpoint.pins.extend(_pins(transactions))
+    checkpoint.required_features.extend(["pins"] if checkpoint.pins else [])
     checkpoint.witnessed.extend(_witnessed(transactions))
     parts = [transactions[at :: style.levels] for at in range(style.levels)]
     totals: dict[str, list[int]] = {}
@@ -135,6 +137,14 @@ def _tags(transactions: Iterable[Any]) -> Iterator[Any]:
             said = type(entry).FromString(entry.SerializeToString())
             said.carried_by.CopyFrom(_stamp(stamp))
             yield said
+
+
+def _pins(transactions: Iterable[Any]) -> Iterator[Any]:
+    """Of each pin of each writer the entry that counts (spec/pins.md)."""
+    for stamp, entry in pins_of(transactions):
+        said = type(entry).FromString(entry.SerializeToString())
+        said.carried_by.CopyFrom(_stamp(stamp))
+        yield said
 
 
 def _stamp(stamp: tuple[Any, ...]) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from .answer import Answer, tag_entries
+from .answer import Answer, pins_of, tag_entries
 from .cuts import (
     Ref,
     covers,
@@ -114,7 +114,8 @@ class SpecReader:
             assert not any(self._covered(ref, [checkpoint]) for ref in voided - known_voids([checkpoint]))
             assert not any(self._covered(ref, [checkpoint]) for ref in self.asides ^ set_aside(checkpoint.asides))
         said = [transaction for ref, transaction in found.items() if ref not in voided]
-        answer = Answer(tables_of(found.values(), checkpoints, self.asides), tag_entries(said, checkpoints))
+        pins = list(pins_of(said, checkpoints))
+        answer = Answer(tables_of(found.values(), checkpoints, self.asides), tag_entries(said, checkpoints), pins)
         for transaction in said:
             answer.add(self._events(transaction, answer.tables))
         base = []

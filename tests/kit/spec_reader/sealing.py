@@ -54,7 +54,10 @@ def unsealed(data: bytes, kind: str) -> Any:
     if kind == "KeyFilters":
         return parsed
     assert parsed.format_version == 1
-    known = {"Checkpoint": {"asides", "runs", "boundary", "voids", "partial"}, "Transaction": {"asides", "boundary", "voids"}}
+    known = {
+        "Checkpoint": {"asides", "runs", "boundary", "voids", "partial", "pins"},
+        "Transaction": {"asides", "boundary", "voids", "pins"},
+    }
     assert set(parsed.required_features) <= known.get(kind, set())
     return parsed
 

@@ -67,6 +67,7 @@ def own(checkpoint: Any) -> Any:
         "witnessed": [],
         "tables": [entry for entry in checkpoint.tables if entry.defined_by.writer == writer],
         "tags": [entry for entry in checkpoint.tags if entry.carried_by.writer == writer],
+        "pins": [entry for entry in checkpoint.pins if entry.carried_by.writer == writer],
         "applications": [entry for entry in checkpoint.applications if entry.writer == writer],
     }
     for name, entries in said.items():

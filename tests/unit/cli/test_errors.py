@@ -50,6 +50,7 @@ def test_every_command_of_this_release_is_there() -> None:
         "info",
         "log",
         "ls",
+        "pin",
         "prune",
         "repair",
         "restore",

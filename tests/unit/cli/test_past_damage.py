@@ -23,6 +23,7 @@ READING = [
     ["conflicts"],
     ["sums"],
     ["tag"],
+    ["pin"],
     ["changes"],
     ["diff"],
     ["ls", "pets"],
@@ -153,8 +154,9 @@ def test_the_log_and_the_changes_show_what_is_whole(past: Cli, damaged: tuple[Pa
     assert sorted(row["name"] for row in between) == ["mallory a", "node b"]
 
 
-def test_a_tag_is_not_given_past_damage(cli: Cli, damaged: tuple[Path, str]) -> None:
-    assert cli("tag", damaged[0], "t", "--ignore-corruption").code == 2
+@pytest.mark.parametrize("what", ["tag", "pin"])
+def test_neither_a_tag_nor_a_pin_is_given_past_damage(cli: Cli, damaged: tuple[Path, str], what: str) -> None:
+    assert cli(what, damaged[0], "t", "--ignore-corruption").code == 2
 
 
 def test_every_command_that_reads_has_the_option() -> None:

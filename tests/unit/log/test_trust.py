@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bucketcatalog import CorruptionError, DataCollected, InvalidOption, InvalidVersion, TagExists
-from bucketcatalog.log.entries import pins_of, tags_of
+from bucketcatalog.log.entries import tags_of, tags_that_hold
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.cuts import Head, Ref
 from bucketcatalog.model.names import COMPACTOR_PREFIX
@@ -231,7 +231,7 @@ class TestTags:
         assert len(tags) == 19
 
         def pinned(at: int) -> list[str]:
-            return [entry.name for entry in pins_of(tags.values(), at)]
+            return [entry.name for entry in tags_that_hold(tags.values(), at)]
 
         now = world.clock.now
         assert pinned(now) == ["release", *(f"t{number:02}" for number in range(2, 18))]

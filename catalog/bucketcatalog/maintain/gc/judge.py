@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ... import limits
-from ...log.entries import pins_of, tags_of
+from ...log.entries import tags_of, tags_that_hold
 from ...log.view import LogView
 from ...model.arrays import Mask, one_chunk
 from ...model.cuts import Cut
@@ -103,7 +103,7 @@ class Pins:
     def of(cls, view: LogView, earlier: LogView | None = None, longest: int = limits.PLAIN_PIN_AGE) -> Pins:
         """What tags hold that the view knows or an ``earlier`` one knew, those of who is no maintainer for the ``longest`` time."""
         looks = [known for known in (view, earlier) if known is not None]
-        pins = [pin for known in looks for pin in pins_of(tags_of(known).values(), known.observed, longest)]
+        pins = [pin for known in looks for pin in tags_that_hold(tags_of(known).values(), known.observed, longest)]
         return cls(tuple(dict.fromkeys(pin.cut for pin in pins)), Forked.of(view))
 
     def live(self, facts: Facts) -> Mask:

@@ -23,6 +23,7 @@ from ...log.ancestry import back_to, version_view
 from ...log.coverage import Covered, is_partial
 from ...log.entries import latest_results, overtaken, tags_of, without_events
 from ...log.files import ChosenFiles, LogFiles
+from ...log.pins import pins_in
 from ...log.view import LogView
 from ...log.witnesses import witnessed_in
 from ...model import paths
@@ -206,6 +207,7 @@ def _compared(
         yield from _beside(stored.state(table), name)
     for what, is_same in (
         ("tags", tags_of(view) == tags_of(alone)),
+        ("pins", pins_in(view) == pins_in(alone)),
         ("voids", view.voids == alone.voids),
         ("witnesses of definitions", witnessed_in(view) == witnessed_in(alone)),
         ("results of applications", latest_results(view) == latest_results(alone)),

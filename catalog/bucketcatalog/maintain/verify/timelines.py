@@ -14,7 +14,7 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.authority import Definition
 from ...format.checkpoints import ApplicationResult
 from ...format.held import revision, shown_heads
-from ...format.records import Boundary, Link, Linked, TagEntry, Void, Witness
+from ...format.records import Boundary, Link, Linked, PinEntry, TagEntry, Void, Witness
 from ...format.runs import SegmentReference
 from ...format.transactions import Transaction
 from ...log.entries import result_of
@@ -45,6 +45,7 @@ class TransactionSummary(Linked):
     boundary: Boundary | None
     witnessed: tuple[Witness, ...]
     tags: tuple[TagEntry, ...]
+    pin: PinEntry | None
     result: ApplicationResult | None
     ignored: tuple[str, ...] = ()
 
@@ -66,6 +67,7 @@ def summary_of(t: Transaction) -> TransactionSummary:
         boundary=t.boundary,
         witnessed=t.witnessed,
         tags=t.tags,
+        pin=t.pin,
         result=result_of(t),
         ignored=t.ignored,
     )

@@ -9,6 +9,7 @@ import pytest
 from bucketcatalog import CorruptionError, UnsupportedFormat
 from bucketcatalog.format.checkpoints import encode_checkpoint
 from bucketcatalog.log.entries import tags_of
+from bucketcatalog.log.pins import pins_in
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.model import paths
 
@@ -142,7 +143,7 @@ def test_beside_what_one_that_is_made_again_covers_somebody_may_yet_publish(monk
     assert names(world.snapshot()) == ["gone", "second", "stray", "there"]
 
 
-def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_voids_tags_and_applications() -> None:
+def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_voids_tags_pins_and_applications() -> None:
     world = World()
     world.commit(world.writer("w"), ("put", "objects", [obj("a"), obj("b")]), app_id="job", app_version=7)
     world.clock.tick(24 * HOUR)
@@ -151,9 +152,13 @@ def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_void
     repair(world, void=["v@0"], dry_run=False)
     with world.writer("maintainer-2") as tagger:
         tagger.tag("x")
+    with world.writer("w") as follower:
+        follower.pin("before")
     with world.writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all")
     world.commit(world.writer("w"), ("put", "objects", obj("c")))
+    with world.writer("w") as follower:
+        pinned = [follower.pin("after").name, "before"]
     with world.writer("compactor-1") as compactor:
         compactor.checkpoint(scope="all", full=True)
     name, lost = last_checkpoint(world)
@@ -166,6 +171,7 @@ def test_one_that_is_made_again_knows_what_the_log_and_earlier_ones_tell_of_void
     assert {finding.file for finding in made.lost} == {first}
     assert names(world.snapshot()) == ["a", "b", "c"]
     assert list(tags_of(world.snapshot().view)) == ["x"]
+    assert [name for _, name in pins_in(world.snapshot().view)] == pinned
     with world.writer("w") as writer:
         assert world.commit(writer, ("put", "objects", obj("again")), app_id="job", app_version=7).revision == 0
 
