@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.catalog import DEFAULT_DATABASE
+from bucketcatalog.model.names import pin_name, writer_id
 
 STORAGE = "storage."
 MAX_PARTITION_ROWS = 1 << 20
@@ -38,7 +39,7 @@ _NAMES = (
     "endingVersion",
     "endingTimestamp",
 )
-_ONLY_OF_STREAMS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "startingState")
+_ONLY_OF_STREAMS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "startingState", "pin")
 _NAMES_OF_STREAM = (
     "path",
     "database",
@@ -48,9 +49,11 @@ _NAMES_OF_STREAM = (
     "startingTimestamp",
     "ignoreCorruption",
     "maxPartitionRows",
+    "writer",
     *_ONLY_OF_STREAMS,
 )
 _NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion")
+WRITER_PREFIX = "spark-"
 OPERATIONS = ("put", "update", "delete", "purge")
 _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
@@ -129,7 +132,8 @@ class ReadOptions:
 class StreamOptions:
     """A stream of events, as the user asked for it: those after ``start``, or all, and ``with_state`` what there was at the start first.
 
-    ``with_state`` and without a start it begins with what there is when the query first starts.
+    ``with_state`` and without a start it begins with what there is when the query first starts. The ``writer``'s ``pin`` keeps what it
+    has yet to receive from being pruned.
     """
 
     path: str
@@ -142,6 +146,8 @@ class StreamOptions:
     max_bytes: int | None = None
     ignore_corruption: bool = False
     max_partition_rows: int = MAX_PARTITION_ROWS
+    pin: str | None = None
+    writer: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> StreamOptions:
@@ -151,6 +157,8 @@ class StreamOptions:
             raise InvalidOption("A stream is one of events.", next_step="Set readChangeFeed to true, or leave it out.")
         if "startingVersion" in given and "startingTimestamp" in given:
             raise InvalidOption("A stream starts after a version or a time.", next_step="Leave one of the two out.")
+        if "writer" in given and "pin" not in given:
+            raise InvalidOption("A stream writes nothing but its pin.", next_step="Give pin a name, or leave writer out.")
         return cls(
             path=_path(given),
             storage=storage,
@@ -162,6 +170,8 @@ class StreamOptions:
             max_bytes=_positive(given, "maxBytesPerTrigger", None),
             ignore_corruption=_flag(given, "ignoreCorruption"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
+            pin=None if "pin" not in given else pin_name(given["pin"]),
+            writer=None if "writer" not in given else writer_id(given["writer"]),
         )
 
 

@@ -198,6 +198,41 @@ def test_a_stream_goes_on_though_what_it_started_from_is_pruned(sink: Sink, path
     assert [row["name"] for row in sink.rows] == ["b", "c", "d"]
 
 
+def pins(path: Path) -> list[tuple[str, str, str]]:
+    found = Catalog(path).snapshot().scan("pins", columns=["writer", "name", "version"]).to_arrow().to_pylist()
+    return [tuple(pin.values()) for pin in found]
+
+
+@LIMITED
+def test_a_pin_holds_what_a_stream_has_yet_to_receive(spark: SparkSession, path: Path, sink: Sink) -> None:
+    with Catalog(path).writer("one") as one:
+        put(one, "a")
+        first = Catalog(path).snapshot().version
+        for cut in (":", first):  # where each run begins
+            sink.take(readChangeFeed=True, pin="nightly", maxFilesPerTrigger=1)
+            assert pins(path) == [("spark-nightly", "nightly", cut)]
+        put(one, "b")
+        with Catalog(path).writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all")
+        put(one, "c")
+        time.sleep(1.5)
+        done = Catalog(path).prune("1s", grace="0s", dry_run=False, force=True)
+        assert done.horizon is None and [pin.name for pin in done.pins] == ["nightly"]
+        sink.take(readChangeFeed=True, pin="nightly", writer="spark-nightly")
+        assert [row["name"] for row in sink.rows] == ["a", "b", "c"]
+        assert pins(path)[0][2] == first
+
+
+@LIMITED
+def test_a_pin_that_cannot_be_given_stops_no_stream(spark: SparkSession, path: Path, sink: Sink) -> None:
+    with Catalog(path).writer("one") as one:
+        put(one, "a")
+    (path / "spark-nightly" / "default").mkdir(parents=True)
+    (path / "spark-nightly" / "default" / "transactions").write_text("in the way")
+    sink.take(readChangeFeed=True, pin="nightly")
+    assert [row["name"] for row in sink.rows] == ["a"]
+
+
 def test_only_columns_that_are_asked_for_come(spark: SparkSession, path: Path, tmp_path: Path) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a", content_length=7)
@@ -237,6 +272,8 @@ def test_p26_offsets_name_each_writers_newest_transaction_and_stay_small() -> No
         ({"startingState": True, "maxFilesPerTrigger": 0}, r"\[INVALID_OPTION\] The option maxFilesPerTrigger is '0'"),
         ({"startingState": True, "table": "cows"}, r"\[UNKNOWN_TABLE\]"),
         ({"startingState": True, "table": "log"}, r"\[INVALID_OPTION\] The table 'log' is about the catalog"),
+        ({"startingState": True, "writer": "etl"}, r"\[INVALID_OPTION\] A stream writes nothing but its pin"),
+        ({"startingState": True, "pin": "a/b"}, r"\[INVALID_NAME\] .*a/b"),
         ({"startingVersion": "nowhere"}, r"\[INVALID_VERSION\] There is no tag 'nowhere'"),
     ],
 )

@@ -19,6 +19,7 @@ from ..errors import IncompatibleTable, InvalidVersion, MissingObject, SetAsideE
 from ..format.transactions import Transaction
 from ..log.ancestry import transactions_between, version_view
 from ..log.entries import voids_of
+from ..log.versions import telling_to_begin_anew
 from ..log.view import LogView
 from ..model.cuts import Cut, Ref
 from ..model.paths import transaction as transaction_path
@@ -171,7 +172,8 @@ class Follower:
     def _begun(self, start: Cut, end: LogView) -> _Backlog:
         """What is ahead of a cut that nothing is known of, up to a view."""
         if start.heads:
-            view = self._database.snapshot(None, str(start), strict=False).view
+            with telling_to_begin_anew():
+                view = self._database.snapshot(None, str(start), strict=False).view
         else:
             view = replace(version_view(self._database.files, start), horizon=end.horizon)
         if view.cut != start:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bucketcatalog import Catalog, InvalidOption, InvalidTime
+from bucketcatalog import BucketCatalogError, Catalog, HistoryPruned, InvalidOption, InvalidTime, clock
 from bucketcatalog.model.cuts import Cut, Head, Ref
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import parse_time
@@ -25,7 +25,7 @@ from bucketcatalog.query.following import ALL, Follower, Portion, state_tasks
 from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 
-from ..options import StreamOptions
+from ..options import WRITER_PREFIX, StreamOptions
 from ..types import arrow_schema, check_columns
 from .reader import TaskPartition, batches
 
@@ -54,6 +54,8 @@ _AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME = (
 _STATE_OF_NOW = "state of now"
 _BEGINNINGS = (_AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW)
 """Where a stream begins; no writer can be called so."""
+PIN_EVERY = 600.0
+"""Seconds after which a stream's pin is moved to where the stream is."""
 _log = logging.getLogger(__package__)
 Json = dict[str, Any]
 
@@ -123,10 +125,11 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_columns(schema, stream.schema, stream.table.name)
         self._stream = stream
         self._schema = arrow_schema(schema)
+        self._pinned: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a task has to know."""
-        return {"_stream": self._stream, "_schema": self._schema}
+        return {"_stream": self._stream, "_schema": self._schema, "_pinned": None}
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -157,6 +160,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if _STATE_OF_VERSION in start or _STATE_OF_TIME in start:
             return offset_of(self._begun(start).cut)
         cut = self._reached(start)
+        self._pin(cut)
         end = self._follower.end_of(cut, self._portion(limit))
         return start if end == cut else offset_of(end)
 
@@ -213,8 +217,26 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(partition, TaskPartition):
             yield from batches(partition.task.read(self._catalog.store), self._schema)
 
-    def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is kept for what has been received."""
+    def commit(self, end: Json) -> None:
+        """What was committed up to there need not be kept for this stream any more. Before 4.2 nothing else says where it is."""
+        if not _READ_LIMITS:
+            self._pin(cut_of(end))
+
+    def _pin(self, cut: Cut) -> None:
+        """Keep what is committed after the cut, which all of the stream's batches up to now end at or before."""
+        pin, now = self._stream.options.pin, clock.monotonic()
+        if pin is None or (self._pinned is not None and now - self._pinned < PIN_EVERY):
+            return
+        writer = self._stream.options.writer or f"{WRITER_PREFIX}{pin}"
+        try:
+            with self._catalog.writer(writer, database=self._stream.database) as held:
+                held.pin(pin, version=str(cut))
+        except HistoryPruned:
+            raise
+        except BucketCatalogError as error:  # a stream goes on without for a while: the last one still counts
+            _log.warning("The pin %r of %r cannot be given: %s", pin, writer, error)
+        else:
+            self._pinned = now
 
     def stop(self) -> None:
         """Nothing is held open."""

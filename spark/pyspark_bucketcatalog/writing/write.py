@@ -30,12 +30,11 @@ from bucketcatalog.write.shares import ShareTask, portions, share_task
 from bucketcatalog.write.staging import WrittenShare
 
 from ..executors import CatalogPlace
-from ..options import OPERATIONS, WriteOptions
+from ..options import OPERATIONS, WRITER_PREFIX, WriteOptions
 from ..types import arrow_schema
 
 OPERATION = "operation"
 """The column that says what each row is, where no option does and the table has none of that name."""
-WRITER_PREFIX = "spark-"
 _KINDS = {name: EventKind[name.upper()] for name in OPERATIONS}
 _OF_KEYS = (EventKind.DELETE, EventKind.PURGE)
 
