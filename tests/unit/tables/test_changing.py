@@ -14,7 +14,9 @@ import pytest
 from bucketcatalog import Catalog, CatalogWarning, IncompatibleTable, InvalidRows, UnknownTable
 from bucketcatalog.format.compiled import tables_in
 
-from ...kit.world import OWNER, compiled, messages, proto, rows
+from ...kit.pruning import GRACE, keep_time, prune
+from ...kit.pruning import checkpoint as compacted
+from ...kit.world import OWNER, World, compiled, messages, proto, rows, stored
 
 NAME = "jobs.runs"
 FIRST = pa.schema(
@@ -288,6 +290,43 @@ def test_only_tables_that_were_made_known_are_declared(tmp_path: Path) -> None:
     with Catalog(tmp_path).writer("node-1") as writer, pytest.raises(UnknownTable, match=r"'jobs\.runs' was made known"):
         writer.declare([NAME])
     assert not list(tmp_path.rglob("*.txn"))
+
+
+def test_a_table_without_rows_outlives_the_transaction_that_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    keep_time(world, monkeypatch)
+    for fields in ("optional string gone = 2;", "reserved 2; optional int32 n = 3;"):
+        catalog = world.catalog()
+        body = f'message R {{ option (table) = {{ name: "jobs.runs" key: "id" }}; string id = 1; {fields} }}'
+        catalog.register(messages(proto(body))["R"])
+        with world.writer("maintainer-decides", catalog=catalog) as writer:
+            world.clock.tick()
+            assert writer.declare([NAME]) is not None and writer.declare([NAME]) is None
+    declared = stored(world, ".txn")
+    for _ in range(3):
+        for name in ("maintainer-decides", "node-1"):
+            world.commit(world.writer(name), ("put", "buckets", {"owner": OWNER, "name": "b"}))
+        world.clock.tick(GRACE)
+        compacted(world)
+        world.clock.tick(GRACE)
+        prune(world)
+    assert len(declared) == 2 and not {*declared} & {*stored(world)}
+    assert world.snapshot().scan(NAME).schema.names == ["id", "n"]
+    with world.writer("maintainer-decides", catalog=catalog) as writer:
+        assert writer.declare([NAME]) is None
+    world.commit(world.writer("node-1"), ("put", NAME, {"id": "x", "n": 1}))
+    assert rows(world.snapshot(), NAME) == [{"id": "x", "n": 1}]
+
+
+def test_a_clone_has_tables_without_rows(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "lake")
+    catalog.create_table(NAME, FIRST, key=["id"])
+    put(catalog, [], bucket="b")
+    catalog.create_table(NAME, FIRST.remove(2), key=["id"])
+    catalog.clone(tmp_path / "copy")
+    copied = Catalog(tmp_path / "copy")
+    assert copied.snapshot().scan(NAME).schema.names == ["id", "n", "config"]
+    assert copied.create_table(NAME, FIRST.remove(2), key=["id"], writer="node-9").committed is None
 
 
 CHILD = """
