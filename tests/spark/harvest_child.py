@@ -98,7 +98,9 @@ if __name__ == "__main__":
     rounds.FIRST_ENTRIES = 4_000
     if WHAT == "executors":
         threading.Thread(target=kill_when_there_are, args=(session.sparkContext.applicationId, 1, 3), daemon=True).start()
-    workers = (FlakyTasks if WHAT == "tasks" else HarvestOnExecutors)(session, CatalogPlace(PATH), 6 if WHAT == "executors" else 4)
+    workers = (FlakyTasks if WHAT == "tasks" else HarvestOnExecutors)(
+        session, CatalogPlace(PATH), 6 if WHAT == "executors" else 4
+    )
     result = harvest(Catalog(Dying(LocalStore(Path(PATH)))), SOURCE, bucket="tree", workers=workers)
     if WHAT == "after":
         os.kill(DRIVER, signal.SIGKILL)

@@ -19,7 +19,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("file", files_with("python spark"), ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.parametrize("file", files_with("python spark", "bash spark"), ids=lambda file: str(file.relative_to(ROOT)))
 def test_spark_blocks_run(file: Path, tmp_path: Path, spark: SparkSession) -> None:
     # The session runs in another folder, so what the documents call lake has to be said in full.
     lake = str(tmp_path / "lake")
