@@ -14,7 +14,7 @@ from minio.seed import seed
 
 from ..kit.blocks import ROOT, blocks_of, files_with, run_blocks
 
-OTHER = frozenset({"bash", "python", "python spark"})
+OTHER = frozenset({"bash", "python", "bash spark", "python spark"})
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import venv
+import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from bucketcatalog import Catalog
 from bucketcatalog.cli.spark import JOBS
 from pyspark_bucketcatalog.jobs.__main__ import app
 
+from ..kit.blocks import ROOT
 from ..unit.harvest.trees import assert_same, make_tree
 
 pytestmark = pytest.mark.once
@@ -53,3 +57,39 @@ def test_a_job_that_fails_ends_as_every_command_does(tmp_path: Path) -> None:
 
 def test_the_command_line_knows_every_job() -> None:
     assert sorted(JOBS) == sorted(command.callback.__name__ for command in app.registered_commands if command.callback)
+
+
+def test_the_package_need_not_be_installed_where_spark_ships_it(tmp_path: Path) -> None:
+    package = tmp_path / "bucketcatalog.zip"
+    with zipfile.ZipFile(package, "w") as zipped:
+        for folder in (ROOT / "catalog", ROOT / "spark"):
+            for file in folder.glob("**/*.py"):
+                zipped.write(file, file.relative_to(folder))
+        program = tmp_path / "program.py"
+        program.write_bytes(zipped.read("pyspark_bucketcatalog/jobs/__main__.py"))
+    make_tree(tmp_path / "tree", [b"a", b"b/c"])
+    venv.create(tmp_path / "empty")
+    python = tmp_path / "empty" / "bin" / "python"
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    environment["PYTHONPATH"] = str(Path(pyspark.__file__).parents[1])  # as nothing there is run, this package is not found by it
+    missing = subprocess.run(
+        [python, "-c", "import bucketcatalog.errors"], env=environment, capture_output=True, check=False, cwd=tmp_path
+    )
+    assert missing.returncode == 1
+    submit = [str(Path(sys.prefix) / "bin" / "spark-submit"), "--master", "local-cluster[1,1,1024]", "--py-files", str(package)]
+    ran = subprocess.run(
+        [*submit, str(program), "harvest", str(tmp_path / "tree"), str(tmp_path / "lake"), "--bucket", "t"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0 and "2 created" in ran.stdout, ran.stderr[-3_000:]
+    assert_same(Catalog(tmp_path / "lake"), tmp_path / "tree")

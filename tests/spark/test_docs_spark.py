@@ -22,7 +22,7 @@ FOLDERS = re.compile(r"""(["'])(lake|incoming|received|state/\w+)\1""")
 """What the documents call the folders of their examples."""
 
 
-@pytest.mark.parametrize("file", files_with("python spark"), ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.parametrize("file", files_with("python spark", "bash spark"), ids=lambda file: str(file.relative_to(ROOT)))
 def test_spark_blocks_run(file: Path, tmp_path: Path, spark: SparkSession) -> None:
     # The session runs in another folder, so what the documents name has to be said in full.
     blocks = [replace(b, text=FOLDERS.sub(rf"\1{tmp_path}/\2\1", b.text)) for b in blocks_of(file)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, clock
 from bucketcatalog.errors import InvalidOption, InvalidRows, SourceNotFound, StoreUnavailable
 from bucketcatalog.harvest import EntryError, Harvested, harvest, rounds, sections
 from bucketcatalog.harvest.ranges import ALL_NAMES, NameRange
@@ -177,6 +178,34 @@ def test_a_section_that_fails_commits_nothing(both: Pair, small: None, tmp_path:
         harvest(both.divided, small_batches(root), workers=Failing(both.store))
     assert not both.divided.databases()
     both.harvest(small_batches(root))
+
+
+def test_another_machine_with_another_directory_of_that_path_lists_nothing(
+    both: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(Workers):
+        meanwhile = staticmethod(lambda: None)
+
+        def run(self, task: Any, sections: Any) -> Any:
+            packed = pickle.dumps(task)
+            monkeypatch.setattr(clock, "host_name", lambda: "executor-1")
+            self.meanwhile()
+            copy = pickle.loads(pickle.dumps(pickle.loads(packed)))
+            return [copy.run(section, self.store) for section in sections]
+
+    root = make_tree(tmp_path / "tree", [b"a", b"b"])
+    assert harvest(both.divided, root, workers=Elsewhere(both.store), writer="w").created == 2
+    monkeypatch.undo()
+
+    class Unmounted(Elsewhere):
+        @staticmethod
+        def meanwhile() -> None:
+            root.rename(tmp_path / "mounted-elsewhere")
+            make_tree(root, [b"other"])
+
+    with pytest.raises(SourceNotFound, match=r"on executor-1 is another directory than on .*local\[\*\]"):
+        harvest(both.divided, root, workers=Unmounted(both.store), writer="w")
+    assert [row["name"] for row in everything(both.divided)["objects"]] == ["a", "b"]
 
 
 @pytest.fixture(scope="module")

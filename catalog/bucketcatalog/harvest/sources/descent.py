@@ -12,9 +12,12 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from operator import attrgetter
 
 import pyarrow as pa
+
+from ... import clock
 
 Entry = os.DirEntry[str]
 Stats = os.stat_result
@@ -26,6 +29,27 @@ _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BELOW = _ROOT | os.O_NOFOLLOW
 _OPEN = 64
 """How many directories besides the root stay open; in deeper trees those above are closed, and opened again on the way back."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which directory a root is: on what machine, and its number and its file system's, on which those agree that share it."""
+
+    host: str
+    inode: int
+    file_system: int
+
+    def is_as(self, other: Place) -> bool:
+        """Whether it is the same directory as far as anybody can tell from another machine."""
+        return self.host == other.host or (self.inode, self.file_system) == (other.inode, other.file_system)
+
+
+def place_of(root: bytes) -> Place | None:
+    """None where it cannot be looked at; whoever lists it says why."""
+    try:
+        return Place(clock.host_name(), os.stat(root).st_ino, os.statvfs(root).f_fsid)
+    except OSError:
+        return None
 
 
 class Level:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -35,7 +36,7 @@ from ..source import (
     Reporter,
     own_source,
 )
-from .descent import Descent, Entry, Level, Stats, raw_name, raw_names, steps_of
+from .descent import Descent, Entry, Level, Place, Stats, place_of, raw_name, raw_names, steps_of
 from .points import SAMPLE, points_of
 from .stats import checked_names, entry_batch, links_and_directories
 
@@ -44,7 +45,10 @@ _REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
 
 
 class LocalSource:
-    """A directory tree. What is in a directory that ``leave_out`` names is not looked at; ``InvalidOption`` where the tree is in one."""
+    """A directory tree. What is in a directory that ``leave_out`` names is not looked at; ``InvalidOption`` where the tree is in one.
+
+    A pickle of it is for the same tree: another machine that has another directory there says so, and lists nothing.
+    """
 
     def __init__(
         self,
@@ -59,6 +63,10 @@ class LocalSource:
             raise own_source(self.url, whole=real in left_out)
         self._leave_out = _below(real, left_out)
         self._batch_rows = batch_rows
+        self._pickled_as: Place | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pickled_as": self._pickled_as or place_of(self._root)}
 
     @property
     def authority(self) -> str:
@@ -83,7 +91,17 @@ class LocalSource:
 
     def entries(self, scope: Scope, report: Report, within: NameRange = ALL_NAMES) -> Iterator[pa.RecordBatch]:
         """See ``Source``. Memory grows with the largest directories on one path, not with the tree."""
+        self._require_same()
         return _Walk(self._root, self._leave_out, self._batch_rows, scope, Reporter(scope, report), within).batches()
+
+    def _require_same(self) -> None:
+        """``SourceNotFound`` for another directory than on the machine that the source comes from: its entries would replace all others."""
+        here, there = place_of(self._root), self._pickled_as
+        if here is not None and there is not None and not here.is_as(there):
+            raise SourceNotFound(
+                f"{os.fsdecode(self._root)!r} on {here.host} is another directory than on {there.host}.",
+                next_step=f"Mount there what {there.host} has, or harvest with executors on that machine alone: --master 'local[*]'.",
+            )
 
     def divide(self, within: NameRange, parts: int) -> list[bytes]:
         """See ``DividedSource``. Nothing is asked of single entries."""
