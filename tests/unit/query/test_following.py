@@ -319,3 +319,30 @@ def test_bytes_of_segments_count(world: World) -> None:
     sizes = [t.size + sum(s.size for s in t.segments) for *_, found in batches(world, Cut(), ALL) for t in found]
     assert len(list(batches(world, Cut(), Portion(bytes=sum(sizes[:2]))))) == 2
     assert len(list(batches(world, Cut(), Portion(bytes=max(sizes))))) == 3
+
+
+def test_ten_thousand_transactions_of_a_thousand_writers_are_followed_in_batches() -> None:
+    world = World.counting()
+    catalog = world.catalog()
+    writers = [world.writer(f"node-{number:04}.rack-17.example.com", catalog=catalog) for number in range(1_000)]
+    for turn in range(10):
+        for number, writer in enumerate(writers):
+            world.clock.tick(1_000)
+            with writer.transaction() as tx:
+                tx.put("objects", obj(f"{turn}-{number}"))
+    by = follower(world)
+    assert isinstance(world.store, Counting)
+    world.store.reset()
+    seen: list[Ref] = []
+    end = Cut()
+    for before, end, found in batches(world, Cut(), Portion(transactions=100), by):
+        seen += [t.ref for t in found]
+        assert len(found) == 100 and before != end
+    assert len(set(seen)) == len(seen) == 10_000
+    assert world.store.requests["get"] <= 10_000 + 1  # each file once
+    assert end == by.newest().cut and len(end.heads) == 1_000
+
+    middle = Cut.of([(ref.writer, ref.head) for ref in seen[4_000:5_000]])
+    again = follower(world)
+    assert again.transactions(middle, end)[-1].ref == seen[-1]
+    assert sorted(t.ref for t in again.transactions(middle, end)) == sorted(seen[5_000:])
