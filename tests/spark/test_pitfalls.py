@@ -279,7 +279,7 @@ def test_p15_the_option_that_took_filters_is_refused_with_what_to_do_instead(sam
     with pytest.raises(
         InvalidOption, match=r"other queries of the same DataFrame.*Next: .*with bucket, owner, prefix and columns,"
     ):
-        DefaultSource({"path": sample.path, "filterpushdown": value})
+        DefaultSource({"path": sample.path, "filterpushdown": value}).schema()
 
 
 def test_p16_option_names_have_no_case_and_values_may_be_typed(spark: SparkSession, sample: Sample) -> None:
