@@ -19,9 +19,9 @@ from bucketcatalog.state import feed, shares
 from bucketcatalog.state.contents import TableState
 
 from ..kit.chance import searching
+from ..kit.declared_history import history
 from ..kit.machine.declaring import NAME, Declared, allows, bits, condition, declared
 from ..kit.world import World
-from .test_conditions import history
 
 Row = dict[str, Any]
 Made = Callable[[dict[str, Any]], Changes | Diff]

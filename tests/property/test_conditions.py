@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog import Catalog, between
+from bucketcatalog import between
 from bucketcatalog.format import segments as format_segments
 from bucketcatalog.log import segments
 from bucketcatalog.model.render import REQUESTED
 from bucketcatalog.query.scan import Scan
-from bucketcatalog.query.snapshot import Snapshot
 
 from ..kit.chance import searching
+from ..kit.declared_history import history
 from ..kit.machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
-from ..kit.world import SECOND, World
+from ..kit.world import World
 
 Row = dict[str, Any]
 
@@ -54,37 +54,6 @@ def test_a_scan_with_conditions_is_what_they_allow_of_the_whole(seed: int) -> No
             assert isinstance(scan, Scan)
             assert [bits(row) for row in scan.to_arrow().to_pylist()] == [bits(row) for row in expected], where
             assert at or [bits(row) for row in in_tasks(world, scan)] == [bits(row) for row in expected], where
-
-
-def history(table: Declared, random: Random) -> World:
-    """A catalog of the table with some levels and often a tail, in which rows were put, updated, deleted, and put too late."""
-    world = World()
-    catalog = Catalog(world.store)
-    catalog.register(table.descriptors)
-    keys = table.keys(random, 24)
-    serials = iter(range(1_000_000))
-    with world.writer(catalog=catalog) as writer, world.writer("late", catalog=catalog) as late:
-        world.commit(writer, ("put", NAME, [table.row(random, key, next(serials)) for key in keys]))
-        writer.checkpoint()
-        for _ in range(random.randint(2, 4)):
-            live = live_keys(world.snapshot(), table)
-            do = random.choice(("put", "update", "update", "delete"))
-            chosen = [key for key in keys if random.random() < 0.3 and (do != "update" or table.order(key) in live)]
-            rows = chosen if do == "delete" else [table.row(random, key, next(serials)) for key in chosen]
-            if rows:
-                world.commit(writer, (do, NAME, rows))
-            if random.random() < 0.3:
-                world.clock.now, now = world.clock.now - 3 * SECOND, world.clock.now
-                world.commit(late, ("put", NAME, table.row(random, random.choice(keys), next(serials))))
-                world.clock.now = now
-            if random.random() < 0.4:
-                writer.checkpoint()
-    return world
-
-
-def live_keys(snapshot: Snapshot, table: Declared) -> set[Any]:
-    columns = [column.name for column in table.key]
-    return {table.order(row) for row in snapshot.scan(NAME, columns=columns).to_arrow().to_pylist()}
 
 
 def conditions(table: Declared, random: Random, rows: Iterable[Mapping[str, Any]]) -> Row:

@@ -49,8 +49,8 @@ _EVENT_COLUMNS = [
     pa.field("_revision", pa.int64(), False),
 ]
 _NOT_OF_THE_KEY = "deletes and purges carry their key alone, so nobody could say which of them to show."
-_ROWS_OF_A_FILE = 64
-"""Events that take as long to read as it takes to fetch a transaction."""
+_ROWS_OF_A_FILE, _MUCH = 64, 1 << 20
+"""Events that take as long to read as it takes to fetch a transaction, and as many as keep a process busy, whatever they are."""
 
 
 def changed_table(snapshot: Snapshot, name: str) -> Table:
@@ -154,7 +154,8 @@ class Changes(InBatches):
         They follow from the transactions, and nothing is read for them. A transaction of at most 65,536 events is read by one process.
         """
         parts = self._parts
-        costs = [part.rows + (_ROWS_OF_A_FILE if part.is_carried else 0) for part in parts]
+        rows, costs = sum(part.rows for part in parts), [part.rows + part.is_carried * _ROWS_OF_A_FILE for part in parts]
+        count = max(share_count(rows, most_rows), share_count(sum(costs), max(most_rows, _MUCH)))
         return [
             EventsTask(
                 self.files.database,
@@ -163,7 +164,7 @@ class Changes(InBatches):
                 sum(parts[at].rows for at in group),
                 self.files.on_damage.reads_on,
             )
-            for group in grouped(costs, share_count(sum(costs), most_rows))
+            for group in grouped(costs, count)
         ]
 
     @cached_property

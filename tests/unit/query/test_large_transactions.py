@@ -166,3 +166,15 @@ def test_of_several_blocks_that_are_read_together_only_the_damaged_one_is_left_o
         with pytest.warns(CatalogWarning, match=name):
             found = read_on()["name"].to_pylist()
         assert len(found) == 100_000 - 16_384 and found == sorted(found)
+
+
+def test_many_files_are_divided_though_they_have_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    with world.writer() as writer:
+        for number in range(40):
+            world.commit(writer, ("put", "objects", obj(f"{number:02}")))
+    changes = world.catalog().changes()
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert [len(changes.tasks(most_rows)) for most_rows in (10, 1 << 20)] == [4, 1]
+    monkeypatch.setattr("bucketcatalog.query.changes._MUCH", 650)
+    assert [len(changes.tasks(most_rows)) for most_rows in (1, 10, 600, 1 << 20)] == [40, 4, 4, 1]
