@@ -43,6 +43,7 @@ GROUPS = (
     "commands",
     "checkpoints",
     "spark_checkpoints",
+    "spark_harvest",
     "levels",
     *OF_S3,
 )

@@ -24,6 +24,7 @@ from benchmarks import (  # noqa: E402
     page,
     run,
     spark_checkpoints,
+    spark_harvest,
     spark_reads,
     uncovered_reads,
 )
@@ -117,6 +118,17 @@ def test_spark_merge_group_compares_the_cores() -> None:
     )
     assert (memory.compared, memory.met) == (1_100.0, False)
     assert (read.compared, read.met) == (0.5, True)
+
+
+def test_spark_harvest_group_compares_the_cores() -> None:
+    seconds = {"even 1": 4.0, "even 2": 2.0, "skewed 1": 4.0, "skewed 2": 3.0, "alone": 5.0}
+    even, skewed, one = spark_harvest.measures_of({name: Sample((value,)) for name, value in seconds.items()}, 1_000_000)
+    assert (even.name, even.compared, even.met) == (
+        "jobs.harvest of 1,000,000 files in 1,000 directories on two cores",
+        2.0,
+        True,
+    )
+    assert (skewed.compared is not None and skewed.compared < 1.4, skewed.met, one.goal) == (True, False, None)
 
 
 def test_states_are_read_natively_but_for_what_was_overwritten(world: World) -> None:

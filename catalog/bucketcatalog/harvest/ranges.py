@@ -40,6 +40,12 @@ class NameRange:
         end = after_prefix(directory)
         return self.after <= directory and (self.upto is None or (end is not None and end <= self.upto))
 
+    def below(self, directory: bytes) -> NameRange:
+        """The same for names below a directory of which some are in the range, without what these begin with."""
+        after, upto = self.after.startswith(directory), self.upto is not None and self.upto.startswith(directory)
+        start = len(directory)
+        return NameRange(self.after[start:] if after else b"", self.upto[start:] if upto and self.upto is not None else None)
+
     def divided(self, points: Iterable[bytes]) -> list[NameRange]:
         """The ranges between these names, as far as they lie within; each name belongs to the range before it."""
         inner = sorted({point for point in points if self.after < point and (self.upto is None or point < self.upto)})

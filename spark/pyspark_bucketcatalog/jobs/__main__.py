@@ -150,7 +150,7 @@ def harvest(
     source_option: SourceOption = None,
     max_tasks: Annotated[
         int | None,
-        typer.Option("--max-tasks", metavar="N", min=1, help="About so many tasks at a time.  [default: 8 for each core]"),
+        typer.Option("--max-tasks", metavar="N", min=1, help="About so many tasks at a time.  [default: 4 for each core]"),
     ] = None,
     storage_option: StorageOption = None,
     as_json: Json = False,

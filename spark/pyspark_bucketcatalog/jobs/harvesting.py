@@ -25,7 +25,7 @@ from bucketcatalog.harvest.source import AnyPath
 
 from ..executors import CatalogPlace, on_executors, parallelism, sent
 
-PARTS_A_CORE = 8
+PARTS_A_CORE = 4
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def harvest(
 
     The rows are the same as without Spark. All of it is one transaction, which has to be committed within the maximum snapshot age
     (``StaleRead``) and holds at most 2^31 changes (``InvalidRows``). A directory must be there on every machine that has executors.
-    ``progress`` is told after each round. A round has about ``max_tasks`` tasks, by default 8 for each core that Spark knows of.
+    ``progress`` is told after each round. A round has about ``max_tasks`` tasks, by default 4 for each core that Spark knows of.
     """
     if max_tasks is not None and max_tasks < 1:
         raise InvalidOption(f"max_tasks cannot be {max_tasks}.", next_step="Set it to a whole number above 0.")

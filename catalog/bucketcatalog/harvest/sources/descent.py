@@ -18,6 +18,7 @@ from operator import attrgetter
 import pyarrow as pa
 
 from ... import clock
+from ..ranges import NameRange
 
 Entry = os.DirEntry[str]
 Stats = os.stat_result
@@ -182,6 +183,16 @@ def steps_of(entries: list[Entry], directories: set[str]) -> Iterator[Step]:
 def raw_name(name: str) -> bytes:
     """The bytes of a name or path."""
     return name.encode(_ENCODING, _ERRORS)
+
+
+def text_bounds(within: NameRange) -> tuple[str | None, str | None]:
+    """The ends of a range of names as text that compares as they do; None for the first where they cannot be had so."""
+    if not _IS_UTF8:
+        return None, None
+    try:
+        return within.after.decode(), None if within.upto is None else within.upto.decode()
+    except UnicodeDecodeError:
+        return None, None
 
 
 def raw_names(names: list[str]) -> pa.Array:

@@ -36,7 +36,7 @@ from ..source import (
     Reporter,
     own_source,
 )
-from .descent import Descent, Entry, Level, Place, Stats, place_of, raw_name, raw_names, steps_of
+from .descent import Descent, Entry, Level, Place, Stats, place_of, raw_name, raw_names, steps_of, text_bounds
 from .points import SAMPLE, points_of
 from .stats import checked_names, entry_batch, links_and_directories
 
@@ -244,8 +244,19 @@ class _Walk:
         except OSError:
             entries, directories = self._typed(level, entries)
         if not self._within.covers(raw_name(level.prefix)):
-            entries = [entry for entry in entries if self._is_within(level, entry.name, is_directory=entry.name in directories)]
+            entries = self._inside(level, entries, directories)
         level.steps = steps_of(entries, directories)
+
+    def _inside(self, level: Level, entries: Sequence[Entry], directories: set[str]) -> list[Entry]:
+        """Those of a directory's entries that are in the range of names, or may have something below them that is."""
+        after, upto = text_bounds(self._within.below(raw_name(level.prefix)))
+        if after is None:
+            return [entry for entry in entries if self._is_within(level, entry.name, is_directory=entry.name in directories)]
+        # Most are files, of directories that may be huge, and all that is asked of most of them is this.
+        inner = [e for e in entries if e.name > after and e.name not in directories]
+        inner = inner if upto is None else [entry for entry in inner if entry.name <= upto]
+        found = [entry for entry in entries if entry.name in directories] if directories else []
+        return inner + [entry for entry in found if self._is_within(level, entry.name, is_directory=True)]
 
     def _is_within(self, level: Level, name: str, *, is_directory: bool) -> bool:
         """Whether an entry is in the range of names that is walked, or of a directory something that may be below it."""
