@@ -18,7 +18,7 @@ from bucketcatalog.cli.spark import JOBS
 from pyspark_bucketcatalog.jobs.__main__ import app
 
 from ..kit.blocks import ROOT
-from ..unit.harvest.trees import assert_same, make_tree
+from ..kit.trees import assert_same, make_tree
 
 pytestmark = pytest.mark.once
 

@@ -16,8 +16,8 @@ from bucketcatalog import Catalog, InvalidOption, SourceNotFound
 from bucketcatalog.harvest import harvest, rounds
 from bucketcatalog.model.uuids import uuid_text
 
-from ..unit.harvest.by_workers import counted, everything
-from ..unit.harvest.trees import HOSTILE, assert_same, make_tree, touch
+from ..kit.harvested import counted, everything
+from ..kit.trees import HOSTILE, assert_same, make_tree, touch
 
 CHILD = Path(__file__).with_name("harvest_child.py")
 NAMES = [*HOSTILE, b"bad\xff", *(b"big/%04d" % at for at in range(3_000)), *(b"d%d/e/f" % at for at in range(30))]

@@ -16,9 +16,9 @@ from minio.process import Server
 from pyspark_bucketcatalog.executors import CatalogPlace
 from pyspark_bucketcatalog.jobs.harvesting import HarvestOnExecutors
 
+from ..kit.harvested import counted, everything
 from ..kit.roles import credentials
 from ..kit.world import without_aws
-from ..unit.harvest.by_workers import counted, everything
 
 pytestmark = pytest.mark.skipif(os.environ.get("BUCKETCATALOG_SKIP_S3") == "1", reason="BUCKETCATALOG_SKIP_S3 is 1")
 

@@ -24,7 +24,7 @@ GROUP = "bucketcatalog.systems"
 # fmt: off
 OF_THE_PROGRAM = frozenset({
     "changes", "checkpoint", "checkpoints", "clone", "conflicts", "diff", "dump", "export", "forks", "gc", "harvest",
-    "info", "log", "ls", "prune", "repair", "restore", "stat", "sums", "tables", "tag", "verify", "writers",
+    "info", "log", "ls", "pin", "prune", "repair", "restore", "spark", "stat", "sums", "tables", "tag", "verify", "writers",
 })
 # fmt: on
 """The commands of the program ``bucketcatalog``: a system that is called so has none of its own."""

@@ -29,7 +29,7 @@ READING = [
     ["ls", "pets"],
     ["export", "objects", "{out}"],
 ]
-WRITES = {"harvest", "checkpoint", "prune", "gc", "restore", "clone", "repair"}
+WRITES = {"harvest", "checkpoint", "prune", "gc", "restore", "clone", "repair", "spark"}
 LOOKS_ITSELF = {"info", "verify", "dump"}
 
 

@@ -27,7 +27,7 @@ from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.store.memory import MemoryStore
 
 from ...kit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
-from .trees import in_catalog, make_tree
+from ...kit.trees import in_catalog, make_tree
 
 MORE = os.environ.get("BUCKETCATALOG_MORE") == "1"
 NAMES = [b"a", b"d/e/f", b"d/h", b"d-i", b"k/e/f"]

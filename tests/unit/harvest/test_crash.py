@@ -24,7 +24,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Failing, LostResponses, SimulatedCrash
 from bucketcatalog.store.memory import MemoryStore
 
-from .trees import assert_same, make_tree, on_disk, touch
+from ...kit.trees import assert_same, make_tree, on_disk, touch
 
 NAMES = [b"d%d/f%02d" % (at % 3, at) for at in range(18)] + [b"bad\xff"]
 

@@ -23,8 +23,8 @@ from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 
+from ...kit.trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
 from .sources import ListSource
-from .trees import HOSTILE, assert_same, in_catalog, locked, make_tree, on_disk, open_folder, touch
 
 pytestmark = pytest.mark.usefixtures("file_system")
 

@@ -19,7 +19,7 @@ from bucketcatalog.harvest.source import ENTRY_SCHEMA, escaped
 from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.harvest.sources.stats import entry_batch
 
-from .trees import HOSTILE, locked, make_tree, on_disk, open_folder
+from ...kit.trees import HOSTILE, locked, make_tree, on_disk, open_folder
 
 pytestmark = pytest.mark.usefixtures("file_system")
 

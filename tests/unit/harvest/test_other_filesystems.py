@@ -19,7 +19,7 @@ from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.store.memory import MemoryStore
 
 from ...kit.filesystems import KINDS, LOCAL, XFS, Counted, FileSystem, Kind
-from .trees import in_catalog, make_tree
+from ...kit.trees import in_catalog, make_tree
 
 NAMES = [b"a", b"d/e/f", b"d/g", b"d-h", b"link-d/x", b"z"]
 KNOWN = sorted(name.decode() for name in NAMES)

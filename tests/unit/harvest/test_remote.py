@@ -20,7 +20,7 @@ from bucketcatalog.harvest.sources.remote import RemoteSource
 from bucketcatalog.store import FsspecStore
 from bucketcatalog.store.remote_files import RemoteFiles
 
-from .trees import make_tree
+from ...kit.trees import make_tree
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from bucketcatalog.harvest.sources.local import LocalSource
 from bucketcatalog.harvest.sources.s3 import S3Source
 from bucketcatalog.store.memory import MemoryStore
 
-from .by_workers import Workers, counted, everything
+from ...kit.harvested import Workers, counted, everything
+from ...kit.trees import HOSTILE, assert_same, locked, make_tree, open_folder, touch
 from .inventories import ListInventory, listed, version
 from .sources import ListSource
-from .trees import HOSTILE, assert_same, locked, make_tree, open_folder, touch
 
 NAMES = [*HOSTILE, b"bad\xff/x", b"bad\xff\xfe", *(b"big/%03d" % at for at in range(60)), *(b"d%d/e/f" % at for at in range(9))]
 
