@@ -53,7 +53,7 @@ _NAMES_OF_STREAM = (
     *_ONLY_OF_STREAMS,
 )
 _NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion")
-WRITER_PREFIX = "spark-"
+WRITER_PREFIX, PINNER_PREFIX = "spark-", "spark-pin-"
 OPERATIONS = ("put", "update", "delete", "purge")
 _EXCLUDE = [
     ("timestampAsOf", "versionAsOf"),
@@ -157,7 +157,8 @@ class StreamOptions:
             raise InvalidOption("A stream is one of events.", next_step="Set readChangeFeed to true, or leave it out.")
         if "startingVersion" in given and "startingTimestamp" in given:
             raise InvalidOption("A stream starts after a version or a time.", next_step="Leave one of the two out.")
-        if "writer" in given and "pin" not in given:
+        pin, writer = given.get("pin"), given.get("writer")
+        if pin is None and writer is not None:
             raise InvalidOption("A stream writes nothing but its pin.", next_step="Give pin a name, or leave writer out.")
         return cls(
             path=_path(given),
@@ -170,8 +171,8 @@ class StreamOptions:
             max_bytes=_positive(given, "maxBytesPerTrigger", None),
             ignore_corruption=_flag(given, "ignoreCorruption"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
-            pin=None if "pin" not in given else pin_name(given["pin"]),
-            writer=None if "writer" not in given else writer_id(given["writer"]),
+            pin=None if pin is None else pin_name(pin),
+            writer=writer_id(f"{PINNER_PREFIX}{pin}" if writer is None else writer) if pin is not None else None,
         )
 
 
@@ -182,6 +183,12 @@ def speaks_of_a_stream(options: Mapping[str, str]) -> bool:
     return (started and names.isdisjoint({"readchangefeed", "readdifference"})) or not names.isdisjoint(
         map(str.lower, _ONLY_OF_STREAMS)
     )
+
+
+def may_be_a_stream(options: Mapping[str, str]) -> bool:
+    """Whether options can be meant of a stream, be it of a batch as well."""
+    names = {name.lower() for name in options if not name.lower().startswith(STORAGE)}
+    return speaks_of_a_stream(options) or (speaks_of_events(options) and names <= set(map(str.lower, _NAMES_OF_STREAM)))
 
 
 def speaks_of_events(options: Mapping[str, str]) -> bool:

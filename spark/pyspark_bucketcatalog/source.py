@@ -76,22 +76,18 @@ class DefaultSource(DataSource):
                 self._why_unread = error
 
     def _open_for_either(self, given: Mapping[str, str]) -> None:
-        """Open what is to be read, be it a batch or a stream: Spark does not say yet which."""
-        from bucketcatalog.errors import HistoryPruned
+        """Open what is to be read. Where it may be a stream, which Spark does not say yet, no more is looked at than the table now.
 
-        from .options import speaks_of_a_stream, speaks_of_events
+        A stream that began long ago does not mind what has become of its start.
+        """
+        from .options import may_be_a_stream
         from .reading.relation import open_relation
         from .reading.streaming import open_stream
 
-        if speaks_of_a_stream(given):
+        if may_be_a_stream(given):
             self._stream = open_stream(given)
-            return
-        try:
+        else:
             self._relation = open_relation(given)
-        except HistoryPruned as error:  # which a stream that began long ago does not mind
-            if not speaks_of_events(given):
-                raise
-            self._stream, self._why_unread = open_stream(given), error
 
     @classmethod
     def name(cls) -> str:
@@ -117,11 +113,16 @@ class DefaultSource(DataSource):
         return make_reader(self._open(of_columns), schema)
 
     def _open(self, of_columns: Mapping[str, str]) -> Relation:
+        from .options import speaks_of_events
         from .reading.relation import open_relation
 
         if self._why_unread is not None:
             raise self._why_unread
-        return self._relation if self._relation is not None else open_relation({**of_columns, **self._given})
+        if self._relation is not None:
+            return self._relation
+        # The events of a batch end with what there was at load().
+        ends = {} if self._stream is None or not speaks_of_events(self._given) else {"endingVersion": self._stream.version}
+        return open_relation({**of_columns, **self._given, **ends})
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of rows with these columns, committed as one transaction; a typed error where the table does not take them."""

@@ -59,7 +59,8 @@ def test_what_a_condition_is_true_of_is_deleted_by_version(spark: SparkSession, 
     events = Catalog(path).changes(start=before.version).to_arrow().to_pylist()
     assert {(e["_change_type"], e["name"], e["_version"]) for e in events} == {("delete", name, was[name]) for name in ended}
     last = log(path)[-1]
-    assert (last["operation"], dict(last["metadata"])) == ("delete", {"where": "content_length % 2 = 1 AND name <> 'a'"})
+    assert (last["operation"], last["events"]) == ("delete", 2)
+    assert b"content_length %" not in next(path.glob("etl/photos/transactions/*/*.txn")).read_bytes()
 
 
 def test_what_is_put_again_meanwhile_stays(spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +109,11 @@ def test_rows_of_every_type_are_updated_to_what_they_were(spark: SparkSession, t
 
     assert done.rows == len(before) > 0
     assert in_some_order(Catalog(tmp_path).snapshot().scan(TABLE).to_arrow().drop_columns("modified")) == in_some_order(before)
+
+
+def test_values_are_set_as_they_are(spark: SparkSession, path: Path) -> None:
+    bcs.update(spark, path, set={"content_length": 5, "etag": None, "legal_hold": True}, where="name = 'a'")
+    assert shown(path, "content_length", "etag", "legal_hold")[0] == ("a", 5, None, True)
 
 
 def test_nothing_that_matches_is_no_commit(spark: SparkSession, path: Path) -> None:

@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bucketcatalog import Catalog
 from bucketcatalog.model.cuts import Cut, Head
+from bucketcatalog.store.local import LocalStore
 from bucketcatalog.write.writer import Writer
-from pyspark_bucketcatalog.reading.streaming import cut_of, offset_of
+from pyspark_bucketcatalog.reading.streaming import ChangesStreamReader, cut_of, offset_of, open_stream
+from pyspark_bucketcatalog.types import spark_schema
 
 from .sample import OWNER
 
@@ -204,13 +206,13 @@ def pins(path: Path) -> list[tuple[str, str, str]]:
 
 
 @LIMITED
-def test_a_pin_holds_what_a_stream_has_yet_to_receive(spark: SparkSession, path: Path, sink: Sink) -> None:
+def test_p25_a_pin_holds_what_a_stream_has_yet_to_receive(path: Path, sink: Sink) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a")
         first = Catalog(path).snapshot().version
         for cut in (":", first):  # where each run begins
             sink.take(readChangeFeed=True, pin="nightly", maxFilesPerTrigger=1)
-            assert pins(path) == [("spark-nightly", "nightly", cut)]
+            assert pins(path) == [("spark-pin-nightly", "nightly", cut)]
         put(one, "b")
         with Catalog(path).writer("compactor-1") as compactor:
             compactor.checkpoint(scope="all")
@@ -218,7 +220,7 @@ def test_a_pin_holds_what_a_stream_has_yet_to_receive(spark: SparkSession, path:
         time.sleep(1.5)
         done = Catalog(path).prune("1s", grace="0s", dry_run=False, force=True)
         assert done.horizon is None and [pin.name for pin in done.pins] == ["nightly"]
-        sink.take(readChangeFeed=True, pin="nightly", writer="spark-nightly")
+        sink.take(readChangeFeed=True, pin="nightly", writer="spark-pin-nightly")
         assert [row["name"] for row in sink.rows] == ["a", "b", "c"]
         assert pins(path)[0][2] == first
 
@@ -227,8 +229,8 @@ def test_a_pin_holds_what_a_stream_has_yet_to_receive(spark: SparkSession, path:
 def test_a_pin_that_cannot_be_given_stops_no_stream(spark: SparkSession, path: Path, sink: Sink) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a")
-    (path / "spark-nightly" / "default").mkdir(parents=True)
-    (path / "spark-nightly" / "default" / "transactions").write_text("in the way")
+    (path / "spark-pin-nightly" / "default").mkdir(parents=True)
+    (path / "spark-pin-nightly" / "default" / "transactions").write_text("in the way")
     sink.take(readChangeFeed=True, pin="nightly")
     assert [row["name"] for row in sink.rows] == ["a"]
 
@@ -294,9 +296,23 @@ def test_an_option_of_streams_is_an_error_of_a_batch(spark: SparkSession, path: 
         ).count()
 
 
-def test_another_sources_checkpoint_is_refused(sink: Sink, path: Path, tmp_path: Path) -> None:
+@LIMITED
+def test_where_a_stream_starts_is_looked_up_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a")
+    stream = open_stream({"path": str(path), "startingVersion": "one@0"})
+    reader = ChangesStreamReader(stream, spark_schema(stream.schema))
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
+    asked: list[str] = []
+    monkeypatch.setattr(Catalog, "snapshot", lambda *_, **options: asked.append("snapshot"))
+    monkeypatch.setattr(LocalStore, "list", lambda *_, **options: asked.append("list"))
+    for _ in range(20):  # within half a second
+        assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
+    assert asked == []
+
+
+def test_another_sources_offset_is_refused() -> None:
     with pytest.raises(Exception, match=r"is no offset of a stream of change events.*checkpointLocation of its own"):
         cut_of({"partition-1": {"index": 3}})
 

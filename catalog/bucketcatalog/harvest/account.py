@@ -86,7 +86,8 @@ class Harvested:
         """How far it is, or what has become of it, for people."""
         done = ("created", "overwritten", "updated", "deleted")
         counts = [f"{count:,} {name}" for name in done if (count := getattr(self, name))]
-        return f"{self.entries:,} seen: {', '.join(counts) or 'nothing changed'}"
+        failed = f"; {self.errors:,} could not be catalogued" if self.errors else ""
+        return f"{self.entries:,} seen: {', '.join(counts) or 'nothing changed'}{failed}"
 
     @property
     def changes(self) -> int:

@@ -35,7 +35,10 @@ from .snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """How much is taken at once: at most so many transactions and bytes of files, but one transaction at least; None for no bound."""
+    """How much is taken at once: at most so many transactions with events of the table and bytes of their files, but one at least.
+
+    None is no bound.
+    """
 
     transactions: int | None = None
     bytes: int | None = None
@@ -77,16 +80,17 @@ class _Backlog:
         """Whether any of it has events of a table."""
         return any(table in each.tables for each in self.ahead)
 
-    def count(self, portion: Portion) -> int:
-        """How many of the transactions are the next portion."""
-        count = size = 0
-        for each in self.ahead:
-            size += each.bytes
-            over = portion.bytes is not None and size > portion.bytes
-            if count and (over or count == portion.transactions):
-                break
-            count += 1
-        return count
+    def count(self, portion: Portion, table: str) -> int:
+        """How many of the transactions are the next portion, with those between that have no events of the table, which cost nothing."""
+        concerned = size = 0
+        for at, each in enumerate(self.ahead):
+            if table in each.tables:
+                size += each.bytes
+                over = portion.bytes is not None and size > portion.bytes
+                if concerned and (over or concerned == portion.transactions):
+                    return at
+                concerned += 1
+        return len(self.ahead)
 
     def after(self, count: int) -> _Backlog:
         """What is left once so many of the transactions have been taken."""
@@ -161,7 +165,7 @@ class Follower:
         self._backlog = backlog
         if not backlog.concerns(self._table.name) and not _is_old(backlog):
             return start
-        count = backlog.count(portion)
+        count = backlog.count(portion, self._table.name)
         self._backlog = left = backlog.after(count)
         self._handed = start, left.cut, _not_voided(backlog.ahead[:count], left.voids)
         return left.cut
@@ -223,7 +227,10 @@ class Follower:
         """``IncompatibleTable`` where a transaction's rows have columns that nobody who follows could be shown, now or later."""
         known = {column.number for column in self._table.columns}
         said = next((table for table in t.tables if table.name == self._table.name), None)
-        more = [] if said is None else [column.name for column in said.columns if column.number not in known]
+        if said is None or known.issuperset(column.number for column in said.columns):
+            return
+        now = self._database.look().definitions.get(self._table.name)  # what one writer says need not count
+        more = [] if now is None else [column.name for column in now.columns if column.number not in known]
         if more:
             raise IncompatibleTable(
                 f"Table {self._table.name!r} has got the columns {', '.join(more)} with {t.writer}@{t.revision}.",

@@ -25,7 +25,7 @@ from bucketcatalog.query.following import ALL, Follower, Portion, state_tasks
 from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 
-from ..options import WRITER_PREFIX, StreamOptions
+from ..options import StreamOptions
 from ..types import arrow_schema, check_columns
 from .reader import TaskPartition, batches
 
@@ -54,8 +54,9 @@ _AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME = (
 _STATE_OF_NOW = "state of now"
 _BEGINNINGS = (_AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW)
 """Where a stream begins; no writer can be called so."""
+_STATES = {_STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW}
 PIN_EVERY = 600.0
-"""Seconds after which a stream's pin is moved to where the stream is."""
+"""Seconds after which a stream's pin is moved to where the stream is, or tried again."""
 _log = logging.getLogger(__package__)
 Json = dict[str, Any]
 
@@ -95,11 +96,12 @@ def _refs(heads: Mapping[str, str]) -> Iterator[Ref]:
 
 @dataclass(frozen=True)
 class Stream:
-    """What a stream is of: a table as it was defined when the query was written, whose columns stay those of the query."""
+    """What a stream is of: a table as it was defined at ``version``, when the query was written, whose columns stay those of the query."""
 
     options: StreamOptions
     database: str
     table: Table
+    version: str
 
     @property
     def schema(self) -> pa.Schema:
@@ -115,7 +117,7 @@ def open_stream(options: Mapping[str, str]) -> Stream:
     asked = StreamOptions.parse(options)
     catalog = Catalog(asked.path, storage_options=asked.storage)
     snapshot = catalog.snapshot(database=asked.database)
-    return Stream(asked, snapshot.database, changed_table(snapshot, asked.table))
+    return Stream(asked, snapshot.database, changed_table(snapshot, asked.table), snapshot.version)
 
 
 class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -126,10 +128,11 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stream = stream
         self._schema = arrow_schema(schema)
         self._pinned: float | None = None
+        self._resolved: tuple[Json, Cut] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a task has to know."""
-        return {"_stream": self._stream, "_schema": self._schema, "_pinned": None}
+        return {"_stream": self._stream, "_schema": self._schema, "_pinned": None, "_resolved": None}
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -155,14 +158,20 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not asked:
             return offset_of(self._follower.newest().cut)
         start, limit = asked
-        if _STATE_OF_NOW in start:
-            return offset_of(self._follower.newest().cut)
-        if _STATE_OF_VERSION in start or _STATE_OF_TIME in start:
-            return offset_of(self._begun(start).cut)
-        cut = self._reached(start)
+        if start.keys() & _STATES:
+            cut = self._follower.newest().cut if _STATE_OF_NOW in start else self._begun(start).cut
+            self._pin(cut)  # before the state is read: it may take long
+            return offset_of(cut)
+        cut = self._start_of(start)
         self._pin(cut)
         end = self._follower.end_of(cut, self._portion(limit))
         return start if end == cut else offset_of(end)
+
+    def _start_of(self, start: Json) -> Cut:
+        """The cut that a batch starts from; of what the options say it is looked up once, for Spark asks again and again."""
+        if not self._resolved or self._resolved[0] != start:
+            self._resolved = start, self._reached(start)
+        return self._resolved[1]
 
     def _portion(self, limit: ReadLimit) -> Portion:
         if isinstance(limit, ReadAllAvailable):
@@ -227,7 +236,8 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pin, now = self._stream.options.pin, clock.monotonic()
         if pin is None or (self._pinned is not None and now - self._pinned < PIN_EVERY):
             return
-        writer = self._stream.options.writer or f"{WRITER_PREFIX}{pin}"
+        self._pinned, writer = now, self._stream.options.writer
+        assert writer is not None
         try:
             with self._catalog.writer(writer, database=self._stream.database) as held:
                 held.pin(pin, version=str(cut))
@@ -235,8 +245,6 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise
         except BucketCatalogError as error:  # a stream goes on without for a while: the last one still counts
             _log.warning("The pin %r of %r cannot be given: %s", pin, writer, error)
-        else:
-            self._pinned = now
 
     def stop(self) -> None:
         """Nothing is held open."""

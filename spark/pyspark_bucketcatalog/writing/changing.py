@@ -30,8 +30,6 @@ from ..reading.relation import open_relation
 from ..types import quoted, spark_schema
 from .write import Write, plan_write
 
-_LONGEST_WHERE = 1_000
-
 
 @dataclass(frozen=True)
 class Changed:
@@ -69,7 +67,7 @@ def update(
     database: str | None = None,
     table: str = "objects",
     *,
-    set: Mapping[str, str | Column],
+    set: Mapping[str, Any],
     where: str | Column,
     writer: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -78,7 +76,7 @@ def update(
 ) -> Changed:
     """Update the rows of a table that a condition of Spark SQL is true of, in one transaction that names the versions it saw.
 
-    ``set`` has an expression for each column that changes, of the columns as they were. A version stays the same, so that its key, its id
+    ``set`` has an expression for each column that changes, of the columns as they were, or a value that is no text. A version stays the same, so that its key, its id
     and where its data lies cannot change; ``modified`` becomes the commit time unless it is set. The rest is as of ``delete``.
     """
     change = _Change(spark, given_options(path, database, storage_options, {"table": table}), "update", writer, where)
@@ -93,7 +91,7 @@ class _Change:
     writer: str | None
     where: str | Column
 
-    def run(self, natively: Natively, new: Mapping[str, str | Column]) -> Changed:
+    def run(self, natively: Natively, new: Mapping[str, Any]) -> Changed:
         """Read, filter, compute, put and commit."""
         relation = open_relation(self.given)
         snapshot = relation.snapshot
@@ -108,7 +106,7 @@ class _Change:
         # What is read now is no older than what the write says that it rests on.
         relation = open_relation({**self.given, "columns": ",".join(needed)})
         rows = self._changed(frame_of(self.spark, relation, natively), table, new)
-        write = replace(write, operation=self.operation, metadata=self._said())
+        write = replace(write, operation=self.operation)
         shares = [share for each in _put(rows, write) for share in each]
         committed = write.commit(shares) if shares else None
         version = None if committed is None else committed.version
@@ -123,7 +121,7 @@ class _Change:
     def _written(self, table: Table, needed: list[str]) -> list[str]:
         return needed if self.operation == "update" else [*table.key, VERSION_COLUMN]
 
-    def _changed(self, rows: DataFrame, table: Table, new: Mapping[str, str | Column]) -> DataFrame:
+    def _changed(self, rows: DataFrame, table: Table, new: Mapping[str, Any]) -> DataFrame:
         """The rows that change, as the events have them."""
         kinds = {field.name: field.dataType for field in rows.schema.fields}
         times = [c.name for c in table.columns if c.default is Default.MODIFIED and c.name in kinds]
@@ -142,11 +140,6 @@ class _Change:
             ) from None
         return found
 
-    def _said(self) -> dict[str, str]:
-        """What the log says of the condition."""
-        text = str(self.where)
-        return {"where": text} if len(text) <= _LONGEST_WHERE else {}
-
 
 def _put(rows: DataFrame, write: Write) -> Iterator[tuple[Any, ...]]:
     """What the tasks have put; one that Spark does again puts again, and is counted once."""
@@ -164,11 +157,13 @@ def _first_line(error: AnalysisException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _expression(value: str | Column) -> Column:
-    return F.expr(value) if isinstance(value, str) else value
+def _expression(value: Any) -> Column:
+    if isinstance(value, Column):
+        return value
+    return F.expr(value) if isinstance(value, str) else F.lit(value)
 
 
-def _refuse_fixed(table: Table, new: Mapping[str, str | Column]) -> None:
+def _refuse_fixed(table: Table, new: Mapping[str, Any]) -> None:
     """``InvalidOption`` for a column that the table has not, or that no update of a version can change."""
     fixed = {*table.key, *([table.id] if table.id is not None else ()), *table.data_reference}
     for name in new:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ _OF_KEYS = (EventKind.DELETE, EventKind.PURGE)
 class Write:
     """How rows are written: as events of the kinds that ``tasks`` has, one, or with ``by_column`` as the column of that name says.
 
-    It is picklable, and the same for all tasks and for the commit; ``operation`` is what the log calls it, with its ``metadata``.
+    It is picklable, and the same for all tasks and for the commit; ``operation`` is what the log calls it.
     """
 
     place: CatalogPlace
@@ -51,7 +51,6 @@ class Write:
     tasks: Mapping[EventKind, ShareTask]
     by_column: bool
     operation: str = "spark write"
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def writer(self) -> str:
@@ -104,9 +103,7 @@ class Write:
                 with catalog.writer(chosen, database=asked.database) as writer:
                     # An application may write to several tables by one number, as in foreachBatch.
                     application = None if asked.app_id is None else f"{asked.app_id}:{asked.table}"
-                    with writer.transaction(
-                        operation=self.operation, metadata=self.metadata, app_id=application, app_version=asked.app_version
-                    ) as tx:
+                    with writer.transaction(operation=self.operation, app_id=application, app_version=asked.app_version) as tx:
                         tx.adopt(shares)
                 return tx.committed
             except CommitUnknown:

@@ -218,6 +218,16 @@ def test_the_store_is_looked_at_twice_a_second_at_most(monkeypatch: pytest.Monke
     assert by.end_of(start) != start
 
 
+def test_bounds_are_of_transactions_that_have_events_of_the_table(world: World) -> None:
+    writer = world.writer()
+    for number in range(9):
+        world.commit(
+            writer, ("put", "objects" if number % 3 == 1 else "buckets", (obj if number % 3 == 1 else bucket)(f"n{number}"))
+        )
+    found = [[t.revision for t in some] for *_, some in batches(world, Cut(), ONE)]
+    assert found == [[0, 1, 2, 3], [4, 5, 6], [7, 8]]
+
+
 def test_columns_that_are_added_stop_who_follows(world: World) -> None:
     catalog = world.catalog()
     catalog.register(messages(proto(RUNS.format(more="")))["Run"])
