@@ -43,6 +43,9 @@ GROUPS = (
     "commands",
     "checkpoints",
     "spark_checkpoints",
+    "spark_streams",
+    "spark_appends",
+    "spark_deletes",
     "levels",
     *OF_S3,
 )
