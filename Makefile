@@ -59,7 +59,7 @@ format: setup ## put the code into the style that lint asks for
 typecheck: setup ## mypy --strict
 	@$(RUN) scripts/check mypy
 
-bench: setup minio-server ## benchmarks against the peers in one run: a table, and benchmarks/results.json
+bench: setup minio-server pyspark-4.1 ## benchmarks against the peers in one run: a table, and benchmarks/results.json
 	@$(RUN) python -m benchmarks.run
 
 minio: setup minio-server ## a MinIO server to try things on, with some objects in it; prints how to reach it

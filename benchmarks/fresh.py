@@ -22,10 +22,16 @@ class FreshProcessFailed(Exception):
     """The process ended with an error, which the message shows."""
 
 
-def run_fresh(module: str, function: str, *, cores: int | None = None, **arguments: Any) -> dict[str, Any]:
-    """What ``benchmarks.<module>.<function>(**arguments)`` returns in a new process, which may use so many ``cores`` only."""
+def run_fresh(
+    module: str, function: str, *, cores: int | None = None, packages: Path | None = None, **arguments: Any
+) -> dict[str, Any]:
+    """What ``benchmarks.<module>.<function>(**arguments)`` returns in a new process, which may use so many ``cores`` only.
+
+    It finds what is installed in the folder ``packages`` before what the environment has.
+    """
     command = [sys.executable, "-m", "benchmarks.fresh", module, function, json.dumps(arguments), str(cores or 0)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])}
+    paths = [*([str(packages)] if packages else []), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise FreshProcessFailed(f"{module}.{function} ended with {done.returncode}:\n{done.stderr.strip()}")

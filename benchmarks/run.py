@@ -44,6 +44,9 @@ GROUPS = (
     "checkpoints",
     "spark_checkpoints",
     "spark_harvest",
+    "spark_streams",
+    "spark_appends",
+    "spark_deletes",
     "levels",
     *OF_S3,
 )

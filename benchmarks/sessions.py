@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 @contextmanager
-def spark_session(directory: Path, threads: int | None = None, heap: str = "1g") -> Iterator[SparkSession]:
-    """A local session on so many threads, by default as many as there are cores; its ``heap`` is Spark's default."""
+def spark_session(
+    directory: Path, threads: int | None = None, heap: str = "1g", more: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A local session on so many threads, by default as many as there are cores; its ``heap`` is Spark's default, ``more`` are settings."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     java = Path(sys.prefix) / "java"
@@ -34,6 +36,7 @@ def spark_session(directory: Path, threads: int | None = None, heap: str = "1g")
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config(map=dict(more or {}))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

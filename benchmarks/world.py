@@ -46,6 +46,8 @@ class Scale:
     checkpoints: int
     changes: int
     overwrites: tuple[int, int]
+    streamed: tuple[int, int]
+    arrivals: int
     s3_commits: int
     s3_seconds: float
     s3_many: int
@@ -80,6 +82,8 @@ FULL = Scale(
     checkpoints=1_000,
     changes=1_000,
     overwrites=(1, 20),
+    streamed=(100, 10_000),
+    arrivals=30,
     s3_commits=100,
     s3_seconds=8.0,
     s3_many=10_000,
@@ -113,6 +117,8 @@ SMALL = Scale(
     checkpoints=50,
     changes=500,
     overwrites=(1, 20),
+    streamed=(100, 500),
+    arrivals=5,
     s3_commits=30,
     s3_seconds=2.0,
     s3_many=640,

@@ -23,15 +23,20 @@ from benchmarks import (  # noqa: E402
     native_states,
     page,
     run,
+    spark_appends,
     spark_checkpoints,
+    spark_deletes,
     spark_harvest,
     spark_reads,
+    spark_streams,
     uncovered_reads,
 )
 from benchmarks.fresh import FreshProcessFailed, run_fresh  # noqa: E402
 from benchmarks.measuring import in_turns  # noqa: E402
 from benchmarks.results import Goal, Group, Measure, Sample, table  # noqa: E402
 from benchmarks.world import SMALL, World  # noqa: E402
+
+from bucketcatalog import Catalog  # noqa: E402
 
 TINY = replace(
     SMALL,
@@ -131,6 +136,37 @@ def test_spark_harvest_group_compares_the_cores() -> None:
     assert (skewed.compared is not None and skewed.compared < 1.4, skewed.met, one.goal) == (True, False, None)
 
 
+def test_stream_group_compares_with_a_batch_and_shows_the_slowest_arrival(tmp_path: Path) -> None:
+    spark_streams.build(str(tmp_path / "streamed"), 3, 10)
+    assert Catalog(tmp_path / "streamed").changes().to_arrow().num_rows == 30
+    samples = {name: Sample((value,)) for name, value in {"stream": 3.0, "one batch": 2.5, "batch": 2.0}.items()}
+    stream, _, median, worst = spark_streams.measures_of(samples, Sample((0.25, 0.5, 1.5)), 95, 1_000_000)
+    assert (stream.name, stream.compared) == ("Spark stream of 1,000,000 events in 95 transactions, 10 batches", 1.5)
+    assert [(one.compared, one.met) for one in (stream, median, worst)] == [(1.5, True), (0.5, True), (1.5, False)]
+
+
+def test_append_group_reads_rows_that_the_catalog_takes(tmp_path: Path) -> None:
+    spark_appends.write_source(tmp_path / "source", 10)
+    tables = [pa.parquet.read_table(path) for path in sorted((tmp_path / "source").iterdir())]
+    assert [len(table) for table in tables] == [3, 3, 3, 1]
+    with Catalog(tmp_path / "lake").writer("w") as writer, writer.transaction() as tx:
+        tx.put("objects", pa.concat_tables(tables))
+    samples = {"ours": Sample((3.0,)), "native": Sample((2.0,)), "reading": Sample((1.0,))}
+    time, size = spark_appends.measures_of(samples, {name: samples[name] for name in ("ours", "native")}, 10)
+    assert (time.compared, time.met, time.details["reading alone"]["median"], size.goal) == (1.5, False, 1.0, None)
+
+
+def test_delete_group_has_its_goals_against_the_faster_way_of_the_peer() -> None:
+    samples = {"ours": Sample((1.0,)), "delta": Sample((8.0,)), "vectors": Sample((4.0,))}
+    measures = list(spark_deletes.measures_of(samples, {side: Sample((2.0,), "bytes") for side in samples}, 10_000_000))
+    assert [(one.other_name[-8:], one.compared, one.met) for one in measures] == [
+        (" vectors", 0.25, True),
+        (" vectors", 1.0, False),
+        ("s DELETE", 0.125, None),
+        ("s DELETE", 1.0, None),
+    ]
+
+
 def test_states_are_read_natively_but_for_what_was_overwritten(world: World) -> None:
     for state, touched in ((native_states.MERGED, 0), (native_states.SPREAD, 60), (native_states.TENTH, 600)):
         found = native_states.read_natively(native_states.catalog(world, state, 2))
@@ -228,8 +264,6 @@ def test_text_form_shows_uuids_as_the_catalog_does() -> None:
 
 def test_both_sides_return_the_same_rows(world: World) -> None:
     from benchmarks import inventories, peer
-
-    from bucketcatalog import Catalog
 
     mine = Catalog(world.catalog).snapshot().scan("objects", columns=list(dataset.COLUMNS)).to_arrow().to_pylist()
     table_path = str(inventories.as_text(world))
