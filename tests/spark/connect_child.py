@@ -14,11 +14,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 import pyspark_bucketcatalog as bcs
-from bucketcatalog import BucketCatalogError
+from bucketcatalog import BucketCatalogError, Catalog
 from pyspark_bucketcatalog.reading import frames
 
 Found = dict[str, Any]
@@ -43,56 +45,71 @@ def reads(session: SparkSession, path: str) -> Found:
 
 
 def calls(session: SparkSession, path: str) -> Found:
-    """What each call of the package does to a catalog that is made here, and how what is wrong is told."""
+    """What the calls of the package do to a catalog that is made here."""
     given = session.createDataFrame([(OWNER, BUCKET, f"{n:04}", n) for n in range(1_000)], OBJECT)
-    found: Found = {"appended": _append(given, path)}
-    version = f"etl@{found['appended']}"
+    _append(given, path)
+    version = Catalog(path).snapshot(database="photos").version
+    found: Found = {}
     found["updated"] = bcs.update(session, path, "photos", set={"storage_class": "'COLD'"}, where="name >= '0990'", writer="etl").rows
-    found["deleted"] = bcs.delete(session, path, "photos", where=bcs.read(session, path).name < "0005", writer="etl").rows
-    found["events"] = _kinds(bcs.changes(session, path, start=version))
-    found["difference"] = _kinds(bcs.diff(session, path, start=version))
+    found["deleted"] = bcs.delete(session, path, "photos", where=F.col("name") < "0005", writer="etl").rows
+    found["events"] = _kinds(bcs.changes(session, path, "photos", start=version))
+    found["difference"] = _kinds(bcs.diff(session, path, "photos", start=version))
     found["then"] = session.read.format("bucketcatalog").option("versionAsOf", version).load(path).count()
 
-    made = bcs.create_table(path, "lab.scores", session.createDataFrame([("a", 0.5)], "run string, score double"), key=["run"], database="photos")
-    session.createDataFrame([("a", 0.5)], "run string, score double").write.format("bucketcatalog").options(
-        database="photos", table="lab.scores", writer="etl"
-    ).mode("append").save(path)
-    found["own table"] = [made.name, [row[:] for row in bcs.read(session, path, table="lab.scores").collect()]]
+    scores = session.createDataFrame([("a", 0.5)], "run string, score double")
+    found["declared"] = bcs.create_table(path, "lab.scores", scores, key=["run"], database="photos", writer="etl").name
+    _append(scores, path, table="lab.scores")
 
     session.sql(f"CREATE TABLE inventory USING bucketcatalog OPTIONS (path '{path}', database 'photos', table 'objects')")
     session.sql(f"CREATE TABLE past USING bucketcatalog OPTIONS (path '{path}', versionAsOf '{version}')")
     bcs.attach(session, path, view_prefix="now_")
-    found["sql"] = session.sql(
-        "SELECT (SELECT count(*) FROM inventory), (SELECT count(*) FROM past), (SELECT count(*) FROM now_deleted_objects),"
-        " (SELECT count(*) FROM now_log WHERE writer = 'etl'), (SELECT score FROM now_lab_scores)"
-    ).first()[:]
+    counts = ("inventory", "past", "now_deleted_objects", "now_lab_scores", "now_log WHERE writer = 'etl'")
+    found["sql"] = [session.sql(f"SELECT count(*) FROM {source}").first()[0] for source in counts]
+    session.sql("DROP TABLE inventory")
+    session.sql("DROP TABLE past")
 
     folder = Path(path).parent
-    found["streamed"] = [_stream(session, path, folder) for _ in range(2)]
-    found["checkpoint"] = bcs.jobs.checkpoint(session, path).rows > 0
-    found["natively"] = bcs.read(session, path, native=True).count()
-    tree = folder / "tree"
-    tree.mkdir()
-    (tree / "file").write_text("text")
-    found["harvested"] = bcs.jobs.harvest(session, tree, path, database="files").put
-    found["collected"] = type(bcs.jobs.gc(session, path, database="photos", deleter=_Deleter(), dry_run=True)).__name__
+    found["streamed"] = [_copied(session, path, folder)]
+    _append(given.withColumn("name", F.concat("name", F.lit("-again"))), path)
+    found["streamed"].append(_copied(session, path, folder))
+    bcs.jobs.checkpoint(session, path, database="photos")
+    found["merged"] = bcs.read(session, path, "photos", native=True).count()
+    told = bcs.jobs.gc(session, path, "photos", older_than=0, force=True, deleter=_all_gone)
+    found["collected"] = [told.dry_run, told.waiting, told.problems]
+    (folder / "tree").mkdir()
+    (folder / "tree" / "file").write_text("text")
+    found["harvested"] = bcs.jobs.harvest(session, folder / "tree", path, "files").created
     found["errors"] = _errors(session, path)
     return found
 
 
-def _append(rows: DataFrame, path: str) -> int:
-    from bucketcatalog import Catalog
+def examples(session: SparkSession, path: str) -> Found:
+    """What each example of Spark prints, that of the demo last, for it ends the session."""
+    files = [file for file in sorted(EXAMPLES.glob("*.py")) if "pyspark" in file.read_text() and not file.name.startswith("demo")]
+    said = {file.name: _printed(file, f"{path}-{file.stem}") for file in files}
+    changed = f"{path}-spark_changes"
+    log = Catalog(changed).snapshot(database="photos").scan("log", columns=["commit_timestamp"]).to_arrow()
+    before = min(log["commit_timestamp"].to_pylist()).isoformat()
+    return said | {"demo_spark.py": _printed(EXAMPLES / "demo_spark.py", changed, before)}
 
-    rows.write.format("bucketcatalog").options(database="photos", writer="etl").mode("append").save(path)
-    return int(Catalog(path).snapshot(database="photos").scan("log", columns=["revision"]).to_arrow()["revision"].to_pylist()[-1])
+
+def _printed(file: Path, *arguments: str) -> str:
+    sys.argv = [str(file), *arguments]
+    with redirect_stdout(StringIO()) as printed:
+        runpy.run_path(str(file), run_name="__main__")
+    return printed.getvalue()
+
+
+def _append(rows: DataFrame, path: str, **options: str) -> None:
+    rows.write.format("bucketcatalog").options(database="photos", writer="etl", **options).mode("append").save(path)
 
 
 def _kinds(changes: DataFrame) -> dict[str, int]:
     return {row["_change_type"]: row["count"] for row in changes.groupBy("_change_type").count().collect()}
 
 
-def _stream(session: SparkSession, path: str, folder: Path) -> int:
-    """Copy the events that are new into another catalog, as rows; returns how many rows are there."""
+def _copied(session: SparkSession, path: str, folder: Path) -> int:
+    """Put what was put into another catalog, by a stream; returns how many rows are there."""
     events = session.readStream.format("bucketcatalog").options(database="photos", readChangeFeed=True).load(path)
     rows = events.where("_change_type = 'put'").select("owner", "bucket_id", "name", "content_length")
     sink = rows.writeStream.format("bucketcatalog").option("checkpointLocation", str(folder / "state"))
@@ -100,22 +117,37 @@ def _stream(session: SparkSession, path: str, folder: Path) -> int:
     return bcs.read(session, folder / "copy").count()
 
 
+def _all_gone(references: pa.Table) -> list[bool]:
+    return [True] * len(references)
+
+
 def _errors(session: SparkSession, path: str) -> dict[str, str]:
+    """How wrong calls end."""
     reader = session.read.format("bucketcatalog")
     wrong: dict[str, Callable[[], object]] = {
-        "no such table": lambda: reader.option("table", "nothing").load(path).collect(),
-        "no such column": lambda: bcs.delete(session, path, "photos", where="nonsense = 1"),
-        "overwrite": lambda: bcs.read(session, path).write.format("bucketcatalog").mode("overwrite").save(path),
-        "native": lambda: bcs.read(session, path, table="log", native=True),
+        "read": lambda: reader.option("table", "nothing").load(path).collect(),
+        "delete": lambda: bcs.delete(session, path, "photos", where="nonsense = 1"),
+        "update": lambda: bcs.update(session, path, "photos", set={"etag": "nonsense"}, where="true"),
+        "write": lambda: _append(session.range(1), path),
+        "overwrite": lambda: bcs.read(session, path, "photos").write.format("bucketcatalog").mode("overwrite").save(path),
+        "native": lambda: bcs.changes(session, path, "photos", native=True),
     }
-    return {name: _error(call) for name, call in wrong.items()}
+    return {name: _said(call) for name, call in wrong.items()}
 
 
-def _error(call: Callable[[], object]) -> str:
+def _said(call: Callable[[], object]) -> str:
     try:
         call()
     except BucketCatalogError as error:
         return error.code
-    except (AnalysisException, StreamingQueryException, PySparkException) as error:
-        return next(iter(str(error).splitlines()), "")
-    return "none"
+    except PySparkException as error:
+        return str(error)
+    return "nothing"
+
+
+if __name__ == "__main__":
+    what, place = sys.argv[1:]
+    connected = SparkSession.builder.getOrCreate()  # SPARK_REMOTE says that it is one of Connect
+    module = type(connected).__module__
+    print(json.dumps({"module": module} | {"reads": reads, "calls": calls, "examples": examples}[what](connected, place)))
+    connected.stop()
