@@ -13,9 +13,9 @@ import pyspark_bucketcatalog as bcs
 
 
 def session() -> SparkSession:
-    """Spark in this process, quiet."""
-    builder = SparkSession.builder.master("local[2]").appName("bucketcatalog demo")
-    spark = (
+    """Spark on this machine, quiet, unless SPARK_REMOTE names a server."""
+    builder = SparkSession.builder.appName("bucketcatalog demo")
+    return (
         builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
@@ -23,8 +23,6 @@ def session() -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def largest_directories(spark: SparkSession) -> DataFrame:

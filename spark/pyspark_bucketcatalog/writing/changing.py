@@ -76,8 +76,9 @@ def update(
 ) -> Changed:
     """Update the rows of a table that a condition of Spark SQL is true of, in one transaction that names the versions it saw.
 
-    ``set`` has an expression for each column that changes, of the columns as they were, or a value that is no text. A version stays the same, so that its key, its id
-    and where its data lies cannot change; ``modified`` becomes the commit time unless it is set. The rest is as of ``delete``.
+    ``set`` has an expression for each column that changes, of the columns as they were, or a value that is no text. A version stays the
+    same, so that its key, its id and where its data lies cannot change; ``modified`` becomes the commit time unless it is set. The rest is
+    as of ``delete``.
     """
     change = _Change(spark, given_options(path, database, storage_options, {"table": table}), "update", writer, where)
     return change.run(Natively.of(native, native_root), set)
