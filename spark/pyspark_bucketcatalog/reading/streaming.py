@@ -116,7 +116,7 @@ def open_stream(options: Mapping[str, str]) -> Stream:
     """
     asked = StreamOptions.parse(options)
     catalog = Catalog(asked.path, storage_options=asked.storage)
-    snapshot = catalog.snapshot(database=asked.database)
+    snapshot = catalog.snapshot(database=asked.database, ignore_corruption=asked.ignore_corruption)
     return Stream(asked, snapshot.database, changed_table(snapshot, asked.table), snapshot.version)
 
 
