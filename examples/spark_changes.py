@@ -47,10 +47,12 @@ def main(path: str) -> None:
     spark = SparkSession.builder.appName("bucketcatalog").getOrCreate()
     received = f"{Path(path).absolute()}-received"
 
+    append(spark.createDataFrame([(OWNER, "numbers", BUCKET)], "owner string, name string, id string"), path, "buckets")
     numbers = spark.range(1_000).select(
         f.lit(OWNER).alias("owner"),
         f.lit(BUCKET).alias("bucket_id"),
         f.format_string("2024/%04d", "id").alias("name"),
+        f.uuid().alias("id"),  # what the data is called
         f.col("id").alias("content_length"),
     )
     append(numbers, path, "objects")
@@ -58,7 +60,8 @@ def main(path: str) -> None:
 
     cold = bcs.update(spark, path, "photos", set={"storage_class": "'COLD'"}, where="content_length >= 900", writer="etl")
     gone = bcs.delete(spark, path, "photos", where="content_length < 10", writer="etl")
-    append(numbers.where("id BETWEEN 500 AND 519").withColumn("content_length", f.lit(7)), path, "objects")
+    others = numbers.where("name BETWEEN '2024/0500' AND '2024/0519'").withColumns({"content_length": f.lit(7), "id": f.uuid()})
+    append(others, path, "objects")
     print("updated:", cold.rows, "deleted:", gone.rows)
 
     print("events since then:", counted(bcs.changes(spark, path, "photos", start=cold.read)))

@@ -76,8 +76,8 @@ def calls(session: SparkSession, path: str) -> Found:
     found["streamed"].append(_copied(session, path, folder))
     bcs.jobs.checkpoint(session, path, database="photos")
     found["merged"] = bcs.read(session, path, "photos", native=True).count()
-    told = bcs.jobs.gc(session, path, "photos", older_than=0, force=True, deleter=_all_gone)
-    found["collected"] = [told.dry_run, told.waiting, told.problems]
+    runs = [bcs.jobs.gc(session, folder / "ended", deleter=_all_gone, dry_run=False, force=force) for force in (False, True)]
+    found["collected"] = [[run.purged, run.deleted, *run.problems] for run in runs]
     (folder / "tree").mkdir()
     (folder / "tree" / "file").write_text("text")
     found["harvested"] = bcs.jobs.harvest(session, folder / "tree", path, "files").created
@@ -91,7 +91,7 @@ def examples(session: SparkSession, path: str) -> Found:
     said = {file.name: _printed(file, f"{path}-{file.stem}") for file in files}
     changed = f"{path}-spark_changes"
     log = Catalog(changed).snapshot(database="photos").scan("log", columns=["commit_timestamp"]).to_arrow()
-    before = min(log["commit_timestamp"].to_pylist()).isoformat()
+    before = sorted(log["commit_timestamp"].to_pylist())[1].isoformat()  # when all objects were there
     return said | {"demo_spark.py": _printed(EXAMPLES / "demo_spark.py", changed, before)}
 
 
@@ -125,7 +125,7 @@ def _all_gone(references: pa.Table) -> list[bool]:
 
 def _errors(session: SparkSession, path: str) -> dict[str, str]:
     """How wrong calls end."""
-    reader = session.read.format("bucketcatalog")
+    reader = session.read.format("bucketcatalog").option("database", "photos")
     wrong: dict[str, Callable[[], object]] = {
         "read": lambda: reader.option("table", "nothing").load(path).collect(),
         "delete": lambda: bcs.delete(session, path, "photos", where="nonsense = 1"),

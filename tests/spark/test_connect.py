@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bucketcatalog import Catalog
+from bucketcatalog.store.local import LocalStore
 
+from ..kit.earlier import Earlier
 from .sample import OTHER, objects
 
 CHILD = Path(__file__).with_name("connect_child.py")
@@ -38,6 +41,14 @@ def test_rows_are_the_same_on_spark_connect(tmp_path: Path) -> None:
 
 @pytest.mark.once
 def test_calls_do_the_same_on_spark_connect(tmp_path: Path) -> None:
+    store = Earlier(LocalStore(tmp_path / "ended"))
+    old = [{"owner": OTHER, "bucket_id": OTHER, "name": f"{number}"} for number in range(20)]
+    with Catalog(store).writer("w", clock=store.now_us) as writer:
+        with writer.transaction() as tx:
+            tx.put("objects", [{**row, "id": str(uuid.uuid4())} for row in old])
+        store.days = 2  # what ended so long ago can be collected
+        with writer.transaction() as tx:
+            tx.delete("objects", old)
     found = on_connect("calls", tmp_path / "lake")
     errors = found.pop("errors")
 
@@ -51,7 +62,7 @@ def test_calls_do_the_same_on_spark_connect(tmp_path: Path) -> None:
         "sql": [995, 1_000, 5, 1, 5],
         "streamed": [1_000, 2_000],
         "merged": 1_995,
-        "collected": [True, 5, []],
+        "collected": [[0, 0], [20, 20]],
         "harvested": 1,
     }
     for name, said in {
@@ -72,7 +83,7 @@ def test_examples_run_unchanged_on_spark_connect(tmp_path: Path) -> None:
     assert said.keys() == {"spark_changes.py", "spark_reading.py", "demo_spark.py"}
     assert "difference: {'deleted': 10, 'modified': 100, 'overwritten': 20}" in said["spark_changes.py"]
     assert "now: 190\nthen: 200\n" in said["spark_reading.py"]
-    assert "|overwritten|   20|" in said["demo_spark.py"]
+    assert "|numbers|2024/" in said["demo_spark.py"] and "|overwritten|   20|" in said["demo_spark.py"]
 
 
 def on_connect(what: str, path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,11 +19,11 @@ import pytest
 
 from bucketcatalog.write.writer import Writer
 
-from ..kit.blocks import ROOT
+from ..kit.blocks import ROOT, blocks_of
 from ..kit.world import World
 from .sample import OWNER
 
-SPEC = "spark-pipeline.yml"
+GUIDE = ROOT / "docs" / "guide" / "pipelines.md"
 HOUR = 3_600_000_000
 Hour = tuple[str, int]
 
@@ -117,22 +118,21 @@ def _us(time: datetime) -> int:
     return round(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1_000_000)
 
 
-def run(folder: Path, *options: str) -> str:
-    """Run the pipeline, a copy of which is in ``folder``; returns what it says."""
-    command = [Path(sys.executable).with_name("spark-pipelines"), "run", "--spec", folder / "pipeline" / SPEC]
-    conf = {
-        "spark.growth.catalog": folder / "lake",
-        "spark.growth.database": "photos",
-        "spark.sql.catalogImplementation": "hive",
-        "spark.ui.enabled": "false",
-    }
-    given = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+def run(folder: Path) -> None:
+    """Run the copy of the pipeline in ``folder`` by the command of the guide."""
+    command = next(block.text for block in blocks_of(GUIDE) if block.text.startswith("spark-pipelines"))
+    program, *arguments = shlex.split(command.replace("/data/lake", str(folder / "lake")))
     environment = os.environ | {"SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable}  # the server takes a port that nobody has
     done = subprocess.run(
-        [*command, *given, *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [Path(sys.executable).with_name(program), *arguments, "--conf", "spark.ui.enabled=false"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-5_000:]
-    return done.stderr
 
 
 def kept(folder: Path) -> list[tuple[Any, ...]]:
@@ -143,8 +143,8 @@ def kept(folder: Path) -> list[tuple[Any, ...]]:
 
 @pytest.mark.once
 def test_a_pipeline_that_runs_again_has_the_growth_of_every_hour_as_the_engine_has_it(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples" / "growth_pipeline", tmp_path / "pipeline")
-    spec = tmp_path / "pipeline" / SPEC
+    shutil.copytree(ROOT / "examples" / "growth_pipeline", tmp_path / "growth_pipeline")
+    spec = tmp_path / "growth_pipeline" / "spark-pipeline.yml"
     spec.write_text(spec.read_text().replace("file:///tmp/growth_pipeline", f"file://{tmp_path}/state"))
     history = History()
 

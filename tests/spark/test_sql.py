@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -125,3 +128,46 @@ def test_attach_takes_a_prefix_for_views_and_a_time(own: SparkSession, sample: S
     with pytest.raises(InvalidOption, match="The option bucket is about one table"):
         pyspark_bucketcatalog.attach(own, sample.path, bucket="cats")
     assert OWNER in {row["owner"] for row in rows(own.table("old_buckets"))}
+
+
+@pytest.mark.once
+def test_the_past_is_an_option_of_views_and_tables_of_sql(own: SparkSession, sample: Sample) -> None:
+    options = f"path '{sample.path}', database 'photos', table 'buckets'"
+    own.sql(f"CREATE TEMPORARY VIEW by_version USING bucketcatalog OPTIONS ({options}, versionAsOf '{sample.before}')")
+    own.sql(f"CREATE TABLE by_time USING bucketcatalog OPTIONS ({options}, timestampAsOf '{sample.before_time}')")
+    own.sql(f"CREATE TEMPORARY VIEW commits USING bucketcatalog OPTIONS (path '{sample.path}', table 'log')")
+    try:
+        counts = [own.sql(f"SELECT count(*) FROM {name}").first()[0] for name in ("by_version", "by_time")]
+        newest = own.sql("SELECT writer, max(revision) FROM commits GROUP BY writer").collect()
+    finally:
+        own.sql("DROP TABLE by_time")
+
+    assert counts == [6, 6] and sample.catalog.snapshot().scan("buckets").to_arrow().num_rows == 5
+    log = sample.catalog.snapshot().scan("log", columns=["writer", "revision"]).to_arrow().to_pylist()
+    assert {tuple(row) for row in newest} == {
+        (name, max(row["revision"] for row in log if row["writer"] == name)) for name in {row["writer"] for row in log}
+    }
+
+
+def explained(spark: SparkSession, view: str) -> str:
+    return str(spark.sql(f"EXPLAIN SELECT name FROM {view} WHERE name LIKE 'new/%'").first()[0])
+
+
+@pytest.mark.once
+def test_explain_shows_what_is_pushed_down_and_how_much_is_left_to_read(own: SparkSession, copied: Sample) -> None:
+    def about(view: str) -> tuple[int, int]:
+        found = re.search(r"MapInArrow ((changes of )?objects): ([\d,]+) tasks, about ([\d,]+) rows ", explained(own, view))
+        assert found is not None, explained(own, view)
+        return int(found[3].replace(",", "")), int(found[4].replace(",", ""))
+
+    with copied.catalog.writer("compactor-1", database="photos") as writer:
+        writer.checkpoint(scope="all", full=True)
+    read = partial(pyspark_bucketcatalog.read, own, copied.path, maxPartitionRows=1)
+    read(native=True).createOrReplaceTempView("natively")
+    read(native=False).createOrReplaceTempView("all_of_it")
+    read(native=False, bucket="cats").createOrReplaceTempView("of_a_bucket")
+    pyspark_bucketcatalog.changes(own, copied.path, maxPartitionRows=1).createOrReplaceTempView("events")
+
+    assert "PushedFilters: [IsNotNull(name), StringStartsWith(name,new/)]" in explained(own, "natively")
+    assert about("all_of_it") > about("of_a_bucket") > (0, PER_BUCKET - 6)
+    assert about("events")[0] > 1 and "changes of objects" in explained(own, "events")

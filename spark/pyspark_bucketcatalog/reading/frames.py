@@ -169,10 +169,18 @@ def _through_python(spark: SparkSession, relation: Relation, schema: pa.Schema, 
     width = _BYTES_OF_A_COLUMN * len(columns.fields)
     size = min(max(sum(task.rows for task in tasks) * width, _LEAST_BYTES), _MOST_BYTES)
     numbers = max(1, size // 8 // max(1, len(tasks)))
-    work = _Work(relation, tuple(map(pickle.dumps, tasks)), numbers, arrow_schema(columns))
+    work = _Work(relation, tuple(map(pickle.dumps, tasks)), numbers, arrow_schema(columns), _said_of(relation, tasks))
     # Spark takes this for as large as the numbers are, those that are left out too.
     each = spark.range(0, numbers * len(tasks), 1, max(1, len(tasks))).where(F.col("id") % numbers == 0)
     return each.mapInArrow(work, columns)
+
+
+def _said_of(relation: Relation, tasks: Sequence[ReadTask]) -> str:
+    """What is read, once conditions and options have chosen ranges of it: the table, and how much."""
+    asked, rows = relation.options, sum(task.rows for task in tasks)
+    kind = "changes of " if asked.changes else "difference of " if asked.difference else ""
+    size = f", about {rows:,} rows" if rows else ""
+    return f"{kind}{asked.table}: {len(tasks):,} tasks{size} "
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,12 @@ class _Work:
     tasks: tuple[bytes, ...]
     numbers: int
     schema: pa.Schema
+    said: str
+
+    @property
+    def __name__(self) -> str:
+        """What Spark's plans call it, and nothing else tells them what is read."""
+        return self.said
 
     def __call__(self, asked: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of those tasks."""
