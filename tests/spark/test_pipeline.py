@@ -121,7 +121,7 @@ def _us(time: datetime) -> int:
 def run(folder: Path) -> None:
     """Run the copy of the pipeline in ``folder`` by the command of the guide."""
     command = next(block.text for block in blocks_of(GUIDE) if block.text.startswith("spark-pipelines"))
-    program, *arguments = shlex.split(command.replace("/data/lake", str(folder / "lake")))
+    program, *arguments = shlex.split(command.replace("\\\n", " ").replace("/data/lake", str(folder / "lake")))
     environment = os.environ | {"SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable}  # the server takes a port that nobody has
     done = subprocess.run(
         [Path(sys.executable).with_name(program), *arguments, "--conf", "spark.ui.enabled=false"],
