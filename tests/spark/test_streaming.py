@@ -173,7 +173,8 @@ def test_p23_a_batch_that_is_done_again_has_the_same_events(sink: Sink, path: Pa
             sink.take(startingVersion="one@0", startingState=True)
         put(one, "b")
         sink.fail = lambda number: None
-        sink.take(startingVersion="one@0", startingState=True)
+        for _ in range(2):  # before 4.2 a run that does a batch again does no other
+            sink.take(startingVersion="one@0", startingState=True)
     (first, second, *rest) = sink.batches
     assert first == second and first[0] == 0
     assert [row["name"] for row in sink.rows] == ["a", "a", "b"] and len(rest) == 1
