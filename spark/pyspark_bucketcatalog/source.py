@@ -49,6 +49,8 @@ class DefaultSource(DataSource):
     storage.*             reaches the store. ``true``, ``false`` and JSON objects or lists are read as such; all else is text
     ====================  ==========================================================================================
 
+    Streams and writes have options of their own: ``StreamOptions`` and ``WriteOptions``, docs/guide/streams.md and docs/guide/spark.md.
+
     Names are case-insensitive; unknown ones are errors. What ``load()`` returns shows the cut of that moment for good, and so does a
     view made by CREATE TEMPORARY VIEW; a table made by CREATE TABLE takes the cut at each query.
 

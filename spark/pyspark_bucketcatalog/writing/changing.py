@@ -166,13 +166,12 @@ def _expression(value: Any) -> Column:
 
 def _refuse_fixed(table: Table, new: Mapping[str, Any]) -> None:
     """``InvalidOption`` for a column that the table has not, or that no update of a version can change."""
-    fixed = {*table.key, *([table.id] if table.id is not None else ()), *table.data_reference}
     for name in new:
         if name not in table.by_name:
             raise InvalidOption(
                 f"Table {table.name!r} has no column {name!r}.", next_step=f"Set some of {', '.join(table.by_name)}."
             )
-        if name in fixed:
+        if table.by_name[name].field_name in table.fixed_columns:
             raise InvalidOption(
                 f"Column {name!r} of table {table.name!r} is part of what a version is, and no update changes it.",
                 next_step="Put rows with other keys, and delete these.",
