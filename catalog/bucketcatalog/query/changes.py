@@ -51,6 +51,8 @@ _EVENT_COLUMNS = [
 _NOT_OF_THE_KEY = "deletes and purges carry their key alone, so nobody could say which of them to show."
 _ROWS_OF_A_FILE, _MUCH = 64, 1 << 20
 """Events that take as long to read as it takes to fetch a transaction, and as many as keep a process busy, whatever they are."""
+_WORTH = 1 << 15
+"""Events that are worth a process of their own: fewer than of a table's rows, since each names its version and itself."""
 
 
 def changed_table(snapshot: Snapshot, name: str) -> Table:
@@ -155,7 +157,7 @@ class Changes(InBatches):
         """
         parts = self._parts
         rows, costs = sum(part.rows for part in parts), [part.rows + part.is_carried * _ROWS_OF_A_FILE for part in parts]
-        count = max(share_count(rows, most_rows), share_count(sum(costs), max(most_rows, _MUCH)))
+        count = max(share_count(rows, most_rows, _WORTH), share_count(sum(costs), max(most_rows, _MUCH), _WORTH))
         return [
             EventsTask(
                 self.files.database,
