@@ -115,6 +115,10 @@ class Transaction(Linked):
         """What its events' stamps begin with."""
         return Stamp(self.commit_time, self.writer, self.revision, self.uuid)
 
+    def without_events(self) -> Transaction:
+        """The same with what it says of the log alone: what it is built on, and who has it."""
+        return replace(self, actions=(), blocks=(), segments=())
+
     @property
     def definitions(self) -> tuple[Definition, ...]:
         """What it says of tables."""

@@ -291,13 +291,18 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
         ) from None
 
 
-def transactions_between(files: LogFiles, start: LogView, end: Cut) -> list[Transaction]:
-    """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted."""
+def transactions_between(
+    files: LogFiles, start: LogView, end: Cut, met: Callable[[Transaction], None] | None = None
+) -> list[Transaction]:
+    """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted.
+
+    ``met`` is as of ``back_to``.
+    """
     covered = refuse_pruned(files, start)
     tail = {t.ref for t in start.tail}
     for writer in end.heads:
         _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
-    return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref))
+    return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref), met=met)
 
 
 def refuse_pruned(files: LogFiles, start: LogView) -> Covered:
@@ -353,8 +358,17 @@ def blamed(files: LogFiles, error: MissingObject, cut: Cut, horizon: Horizon | N
         return error
 
 
-def back_to(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon: Horizon | None = None) -> list[Transaction]:
-    """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that."""
+def back_to(
+    files: LogFiles,
+    cut: Cut,
+    stops_at: Callable[[Ref], bool],
+    horizon: Horizon | None = None,
+    met: Callable[[Transaction], None] | None = None,
+) -> list[Transaction]:
+    """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that.
+
+    Who takes each with its events as it is ``met`` gets them without: there may be more of these than fit into memory.
+    """
     found: dict[Ref, Transaction] = {}
     done: set[Ref] = set()
     pending = list(cut.refs())
@@ -364,10 +378,14 @@ def back_to(files: LogFiles, cut: Cut, stops_at: Callable[[Ref], bool], horizon:
             continue
         done.add(ref)
         try:
-            found[ref] = files.transaction(*ref)
+            transaction = files.transaction(*ref)
         except MissingObject as error:
             if horizon is None or ref.head.revision >= horizon.floor(ref.writer):
                 raise missed(error, found) from None
             continue
-        pending += found[ref].parent_refs
+        if met is not None:
+            met(transaction)
+            transaction = transaction.without_events()
+        found[ref] = transaction
+        pending += transaction.parent_refs
     return sorted(found.values(), key=lambda transaction: transaction.stamp)

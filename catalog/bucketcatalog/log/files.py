@@ -160,9 +160,13 @@ class LogFiles:
         """What ``ask`` gives for each item, asked at once for as many as pay for the store."""
         return list(in_order(lambda item: ask(self, item), items, threads=self.concurrency))
 
+    def in_turn(self, refs: Sequence[Ref]) -> Iterator[Transaction]:
+        """The transactions one after the other, several asked for at once; ``MissingObject`` or ``CorruptionError`` as for one."""
+        return in_order(lambda ref: self.transaction(*ref), refs, threads=self.concurrency)
+
     def fetched(self, refs: Sequence[Ref]) -> list[Transaction]:
-        """The transactions, several at once; ``MissingObject`` or ``CorruptionError`` as for one."""
-        return self.map(lambda files, ref: files.transaction(*ref), refs)
+        """The same, all of them at a time."""
+        return list(self.in_turn(refs))
 
     def read_ahead(self, refs: Sequence[Ref]) -> None:
         """Read transactions that will be asked for one after the other where that would take long; they are kept for a while.

@@ -6,7 +6,7 @@ follows from the transactions alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -86,6 +86,10 @@ class EventsAsked:
         """The keys that the conditions allow."""
         return OfKeys(self.table, dict(self.where))
 
+    def parts(self, transactions: Iterable[Transaction]) -> list[FeedPart]:
+        """The parts in which such events can be read, of transactions in the order of their stamps."""
+        return feed_parts(transactions, self.keys())
+
     def feed(self, files: LogFiles) -> Feed:
         """How such events are read."""
         keys = self.keys()
@@ -155,23 +159,11 @@ class Changes(InBatches):
 
         They follow from the transactions, and nothing is read for them. A transaction of at most 65,536 events is read by one process.
         """
-        parts = self._parts
-        rows, costs = sum(part.rows for part in parts), [part.rows + part.is_carried * _ROWS_OF_A_FILE for part in parts]
-        count = max(share_count(rows, most_rows, _WORTH), share_count(sum(costs), max(most_rows, _MUCH), _WORTH))
-        return [
-            EventsTask(
-                self.files.database,
-                self.asked,
-                joined(parts[at] for at in group),
-                sum(parts[at].rows for at in group),
-                self.files.on_damage.reads_on,
-            )
-            for group in grouped(costs, count)
-        ]
+        return events_tasks(self.files, self.asked, self._parts, most_rows)
 
     @cached_property
     def _parts(self) -> list[FeedPart]:
-        return feed_parts(self.transactions, self.asked.keys())
+        return self.asked.parts(self.transactions)
 
 
 @dataclass(frozen=True)
@@ -191,6 +183,22 @@ class EventsTask:
         find: Find = partial(_fetched, files)
         for batch in self.asked.shown(self.asked.feed(files).read(self.parts, find)):
             yield pa.Table.from_batches([batch])
+
+
+def events_tasks(files: LogFiles, asked: EventsAsked, parts: Sequence[FeedPart], most_rows: int) -> list[ReadTask]:
+    """What reads the parts, for about so many events each."""
+    rows, costs = sum(part.rows for part in parts), [part.rows + part.is_carried * _ROWS_OF_A_FILE for part in parts]
+    count = max(share_count(rows, most_rows, _WORTH), share_count(sum(costs), max(most_rows, _MUCH), _WORTH))
+    return [
+        EventsTask(
+            files.database,
+            asked,
+            joined(parts[at] for at in group),
+            sum(parts[at].rows for at in group),
+            files.on_damage.reads_on,
+        )
+        for group in grouped(costs, count)
+    ]
 
 
 def _fetched(files: LogFiles, refs: Any) -> list[Transaction]:

@@ -21,12 +21,12 @@ from ..log.ancestry import transactions_between, version_view
 from ..log.entries import voids_of
 from ..log.versions import telling_to_begin_anew
 from ..log.view import LogView
-from ..model.cuts import Cut, Ref
+from ..model.cuts import Cut, Ref, Stamp
 from ..model.paths import transaction as transaction_path
 from ..model.render import REQUESTED
 from ..model.tables import Table
 from ..store.base import Store
-from .changes import changes_of, changes_schema
+from .changes import EventsAsked, changes_schema, events_tasks
 from .database import Database
 from .reads import ReadTask
 from .scan import Scan
@@ -108,14 +108,14 @@ def _cut_after(cut: Cut, taken: Iterable[_Ahead]) -> Cut:
     return Cut.of(heads - followed)
 
 
-def _in_order(found: Sequence[Transaction]) -> Iterator[_Ahead]:
+def _in_order(found: Sequence[_Ahead]) -> Iterator[_Ahead]:
     """Each after all that it is built on, else by stamp, as they come.
 
     Stamps alone say the same but where a commit time was voided that lay in the future: who follows that comes before it.
     """
-    waiting = {each.ref: each for each in map(_Ahead.of, found)}
-    for t in found:
-        pending = [t.ref]
+    waiting = {each.ref: each for each in found}
+    for one in found:
+        pending = [one.ref]
         while pending:
             each = waiting.get(pending[-1])
             first = None if each is None else [ref for ref in each.built_on if ref in waiting]
@@ -191,15 +191,18 @@ class Follower:
         if end.cut == backlog.known.cut:
             return backlog
         try:
-            found = transactions_between(self._database.files, backlog.known, end.cut)
+            met: dict[Ref, _Ahead] = {}
+            found = transactions_between(
+                self._database.files, backlog.known, end.cut, lambda t: met.update({t.ref: _Ahead.of(t)})
+            )
         except MissingObject:
             if not backlog.ahead and backlog.known.observed == end.observed:
                 raise
             return self._begun(backlog.cut, end)  # which says what was pruned meanwhile
-        return replace(backlog, ahead=(*backlog.ahead, *_in_order(found)), known=end)
+        return replace(backlog, ahead=(*backlog.ahead, *_in_order([met[t.ref] for t in found])), known=end)
 
-    def transactions(self, start: Cut, end: Cut, *, ignore_set_aside: bool = False) -> list[Transaction]:
-        """The transactions between two cuts that have events for readers, in the order in which they are taken.
+    def transactions(self, start: Cut, end: Cut, *, ignore_set_aside: bool = False) -> Iterator[Transaction]:
+        """The transactions between two cuts that have events for readers, by stamp, one after the other.
 
         What maintainers have voided by ``end`` has none. ``SetAsideError`` where one was set aside, unless that is ignored;
         ``IncompatibleTable`` where one adds columns to the table.
@@ -210,18 +213,17 @@ class Follower:
             last = self._database.snapshot(None, str(end), strict=False).view
             backlog = self._begun(start, last)
             refs = _not_voided(backlog.ahead, backlog.after(len(backlog.ahead)).voids)
-        found = self._database.files.fetched(refs)
-        for t in found:
+        for t in self._database.files.in_turn(sorted(refs, key=_stamp_of)):
             self._refuse_more_columns(t)
-        aside = next((t for t in found if t.set_aside), None)
-        if aside is not None and not ignore_set_aside:
-            name = transaction_path(aside.writer, aside.database, aside.head)
-            raise SetAsideError(
-                f"{name} was set aside: what happened in it is not known.",
-                next_step="Begin anew behind it, or go on without its events, with ignoreCorruption. Once the file is whole again it can "
-                f"be taken in: {take_in_command(name)}.",
-            )
-        return [t for t in found if not t.set_aside]
+            if not t.set_aside:
+                yield t
+            elif not ignore_set_aside:
+                name = transaction_path(t.writer, t.database, t.head)
+                raise SetAsideError(
+                    f"{name} was set aside: what happened in it is not known.",
+                    next_step="Begin anew behind it, or go on without its events, with ignoreCorruption. Once the file is whole again it "
+                    f"can be taken in: {take_in_command(name)}.",
+                )
 
     def _refuse_more_columns(self, t: Transaction) -> None:
         """``IncompatibleTable`` where a transaction's rows have columns that nobody who follows could be shown, now or later."""
@@ -238,13 +240,20 @@ class Follower:
             )
 
     def tasks(self, transactions: Iterable[Transaction], columns: Sequence[str], most_rows: int) -> list[ReadTask]:
-        """What reads these columns of the table's events in these transactions, in parts of about so many rows."""
-        by_stamp = sorted(transactions, key=lambda transaction: transaction.stamp)
-        return changes_of(self._database.files, self._table, by_stamp).only(columns).tasks(most_rows)
+        """What reads these columns of the table's events in transactions that come by stamp, in parts of about so many rows.
+
+        Of each transaction no more than its parts is kept.
+        """
+        asked = EventsAsked(self._table, columns=tuple(columns))
+        return events_tasks(self._database.files, asked, asked.parts(transactions), most_rows)
 
 
 def _is_old(backlog: _Backlog) -> bool:
     return any(each.ref.head.commit_time < backlog.known.observed - _STEPPED_OVER for each in backlog.ahead)
+
+
+def _stamp_of(ref: Ref) -> Stamp:
+    return Stamp(ref.head.commit_time, ref.writer, ref.head.revision, ref.head.uuid)
 
 
 def _not_voided(ahead: Iterable[_Ahead], voids: Collection[Ref]) -> tuple[Ref, ...]:

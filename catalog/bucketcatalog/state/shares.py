@@ -21,7 +21,7 @@ from ..model.tables import Table
 from .plan import Part, Slice
 
 _KEY = "key"
-FEWEST_ROWS = 1 << 17
+_FEWEST_ROWS = 1 << 17
 """Rows below which a further share costs more than a further core saves."""
 
 
@@ -83,16 +83,16 @@ def grouped(weights: Iterable[int], count: int) -> list[range]:
     return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]
 
 
-def share_count(rows: int, most_rows: int, fewest_rows: int = FEWEST_ROWS) -> int:
+def share_count(rows: int, most_rows: int, fewest_rows: int | None = None) -> int:
     """How many shares to make of so many rows.
 
-    As many as ``most_rows`` demands, and where rows are few as many as this machine has cores, each of ``fewest_rows`` at least. More than
-    that are so many for each core, so that none is left alone at the end. How many cores there are where they are read is not known where
-    they are planned.
+    As many as ``most_rows`` demands, and where rows are few as many as this machine has cores, each of ``fewest_rows`` at least, by
+    default 131,072. More than that are so many for each core, so that none is left alone at the end. How many cores there are where they
+    are read is not known where they are planned.
     """
-    cores = os.cpu_count() or 1
+    cores, fewest = os.cpu_count() or 1, _FEWEST_ROWS if fewest_rows is None else fewest_rows
     demanded = -(-rows // most_rows)
-    return max(-(-demanded // cores) * cores if demanded > cores else demanded, min(cores, rows // fewest_rows), 1)
+    return max(-(-demanded // cores) * cores if demanded > cores else demanded, min(cores, rows // fewest), 1)
 
 
 @dataclass(frozen=True)

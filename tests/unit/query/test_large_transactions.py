@@ -15,8 +15,9 @@ from bucketcatalog.log import segments
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.events import EventKind
 from bucketcatalog.model.facts import Facts
+from bucketcatalog.query import changes
 from bucketcatalog.query.changes import Changes, changes_of
-from bucketcatalog.state import feed, shares
+from bucketcatalog.state import feed
 from bucketcatalog.state.feed import Feed
 from bucketcatalog.store.base import Store
 from bucketcatalog.write.shares import share_task
@@ -53,7 +54,7 @@ def world() -> World:
 @pytest.fixture
 def undivided(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """As many tasks as there are parts, however few rows are in one."""
-    monkeypatch.setattr(shares, "_FEWEST_ROWS", 1 << 30)
+    monkeypatch.setattr(changes, "_WORTH", 1 << 30)
     return monkeypatch
 
 
