@@ -151,9 +151,10 @@ def test_append_group_reads_rows_that_the_catalog_takes(tmp_path: Path) -> None:
     assert [len(table) for table in tables] == [3, 3, 3, 1]
     with Catalog(tmp_path / "lake").writer("w") as writer, writer.transaction() as tx:
         tx.put("objects", pa.concat_tables(tables))
-    samples = {"ours": Sample((3.0,)), "native": Sample((2.0,)), "reading": Sample((1.0,))}
-    time, size = spark_appends.measures_of(samples, {name: samples[name] for name in ("ours", "native")}, 10)
+    samples = {"ours": Sample((3.0,)), "unmeasured": Sample((2.5,)), "native": Sample((2.0,)), "reading": Sample((1.0,))}
+    time, unmeasured, size = spark_appends.measures_of(samples, {name: samples[name] for name in ("ours", "native")}, 10)
     assert (time.compared, time.met, time.details["reading alone"]["median"], size.goal) == (1.5, False, 1.0, None)
+    assert (unmeasured.compared, unmeasured.met) == (1.25, True)
 
 
 def test_delete_group_has_its_goals_against_the_faster_way_of_the_peer() -> None:
