@@ -29,13 +29,16 @@ class CreatedTable:
     """A table that was made of a schema.
 
     ``proto`` is the text of its ``.proto``, from which compilers make the same definition, and ``file`` where that belongs below a
-    ``--proto_path``. ``committed`` is None where the database had the table so already.
+    ``--proto_path``. ``committed`` is None where the database had the table so already. ``added`` and ``removed`` are the columns that the
+    table shows and did not show before, and the other way round; one that was renamed is neither.
     """
 
     name: str
     proto: str
     file: str
     committed: Committed | None
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     def write_proto(self, folder: str | Path) -> Path:
         """Write the ``.proto`` below a folder, which is a ``--proto_path`` then, and return where it is."""
@@ -107,4 +110,12 @@ def create_table(database: Database, writer: Declares, wanted: Wanted) -> tuple[
     known = database.look().definitions.get(wanted.name)
     made = make_table(wanted, known)
     committed = writer.declare([made.table])
-    return made.table, CreatedTable(wanted.name, made.proto, made.file, committed)
+    before, now = _shown(known), _shown(made.table)
+    added = tuple(name for number, name in now.items() if number not in before)
+    removed = tuple(name for number, name in before.items() if number not in now)
+    return made.table, CreatedTable(wanted.name, made.proto, made.file, committed, added, removed)
+
+
+def _shown(table: Table | None) -> dict[int, str]:
+    """The columns that a table shows, by their numbers."""
+    return {} if table is None else {column.number: column.name for column in table.shown_columns}

@@ -81,6 +81,7 @@ def test_rows_of_before_and_after_are_read_together_and_the_past_as_it_was(
         tx.delete(NAME, {"id": "old000"})
     checkpoint(catalog, between)
     made = catalog.create_table(NAME, SECOND, key=["id"], rename={"n": "count"})
+    assert (made.added, made.removed) == (("tags",), ("note",))
     assert made.committed is not None and "reserved 3;" in made.proto and 'reserved "note";' in made.proto
     since = put(Catalog(tmp_path), [second_row(at) for at in range(count)], bucket="two")
     checkpoint(catalog, after)
