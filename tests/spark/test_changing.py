@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import pyspark_bucketcatalog as bcs
-from bucketcatalog import Catalog, InvalidOption, UnknownTable
+from bucketcatalog import Catalog, InvalidOption, InvalidRows, UnknownTable
 from pyspark_bucketcatalog.writing import changing
 
 from ..kit.in_engines import TABLE, changed
@@ -121,6 +121,25 @@ def test_nothing_that_matches_is_no_commit(spark: SparkSession, path: Path) -> N
     assert (done := bcs.delete(spark, path, where="name = 'z'")).rows == 0 and done.version is None
     assert bcs.update(spark, path, where="false", set={"etag": "'x'"}).rows == 0
     assert len(log(path)) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("cast(name AS long)", r"Spark cannot compute this for all rows of 'objects'.*CAST_INVALID_INPUT.*Next: .*try_cast"),
+        ("content_length div (content_length - 1)", r"Spark cannot compute this for all rows of 'objects'.*DIVIDE_BY_ZERO"),
+    ],
+)
+def test_what_spark_cannot_compute_is_a_typed_error(spark: SparkSession, path: Path, value: str, message: str) -> None:
+    before = Catalog(path).snapshot().version
+    with pytest.raises(InvalidRows, match=message):
+        bcs.update(spark, path, set={"content_length": value}, where="true")
+    assert Catalog(path).snapshot().version == before
+
+
+def test_what_the_table_cannot_hold_is_the_same_error_as_elsewhere(spark: SparkSession, path: Path) -> None:
+    with pytest.raises(InvalidRows, match=r"comes to 70000700 bytes.*Next: Store"):
+        bcs.update(spark, path, set={"content_type": "repeat('x', 70000000)"}, where="name = 'a'")
 
 
 @pytest.mark.parametrize(

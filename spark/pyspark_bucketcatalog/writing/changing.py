@@ -14,14 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-from bucketcatalog import InvalidOption
+from bucketcatalog import BucketCatalogError, InvalidOption, InvalidRows
 from bucketcatalog.model.tables import Default, Table
 from bucketcatalog.query.changes import changed_table
 from bucketcatalog.write.intake import VERSION_COLUMN
+from bucketcatalog.write.staging import WrittenShare
 
 from ..executors import sent
 from ..options import given_options
@@ -29,6 +30,9 @@ from ..reading.frames import Natively, frame_of
 from ..reading.relation import open_relation
 from ..types import quoted, spark_schema
 from .write import Write, plan_write
+
+_OF_DATA = "22"
+"""What the SQL states of errors begin with that values are the cause of."""
 
 
 @dataclass(frozen=True)
@@ -142,19 +146,39 @@ class _Change:
         return found
 
 
-def _put(rows: DataFrame, write: Write) -> Iterator[tuple[Any, ...]]:
-    """What the tasks have put; one that Spark does again puts again, and is counted once."""
+def _put(rows: DataFrame, write: Write) -> Iterator[tuple[WrittenShare, ...]]:
+    """What the tasks have put; one that Spark does again puts again, and is counted once.
+
+    ``InvalidRows`` for values that the table cannot hold, or that Spark cannot compute.
+    """
     packed = sent(write)
 
     def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task: Write = pickle.loads(packed)
-        yield pa.record_batch({"shares": pa.array([pickle.dumps(task.put(batches))], pa.binary())})
+        outcome: tuple[WrittenShare, ...] | BucketCatalogError
+        try:
+            outcome = task.put(batches)
+        except BucketCatalogError as error:  # doing it again changes nothing, and Spark would only bury what it says
+            outcome = error
+        yield pa.record_batch({"outcome": pa.array([pickle.dumps(outcome)], pa.binary())})
 
-    for row in rows.mapInArrow(put, "shares binary").collect():
-        yield pickle.loads(row.shares)
+    try:
+        found = rows.mapInArrow(put, "outcome binary").collect()
+    except PySparkException as error:
+        if not (error.getSqlState() or "").startswith(_OF_DATA):
+            raise
+        raise InvalidRows(
+            f"Spark cannot compute this for all rows of {write.asked.table!r}: {_first_line(error)}",
+            next_step="Leave such rows out by the condition, or use the form of the function that gives null for them, as try_cast does.",
+        ) from None
+    for row in found:
+        outcome = pickle.loads(row.outcome)
+        if isinstance(outcome, BucketCatalogError):
+            raise outcome
+        yield outcome
 
 
-def _first_line(error: AnalysisException) -> str:
+def _first_line(error: PySparkException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
