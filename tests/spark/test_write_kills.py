@@ -26,7 +26,9 @@ pytestmark = pytest.mark.once
 
 def started(path: Path, master: str, rows: int) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, str(CHILD), str(path), master, str(rows)]
+    events = path.with_name("events")
+    events.mkdir()
+    command = [sys.executable, str(CHILD), str(path), master, str(rows), str(events)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
     )
@@ -48,33 +50,39 @@ def segments(path: Path) -> int:
     return len(list(path.glob("*/*/segments/*.parquet")))
 
 
-def test_executors_that_are_killed_and_tasks_that_run_twice_change_nothing(tmp_path: Path) -> None:
-    child = started(tmp_path, "local-cluster[2,1,1024]", 300_000)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+def test_executors_that_are_killed_and_tasks_that_run_twice_change_nothing(path: Path) -> None:
+    child = started(path, "cluster", 300_000)
     output, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, output
     assert "written" in output and ("LOST" in output or "Lost" in output)
-    assert written(tmp_path) == expected(300_000)
-    named = sum(len(t.segments) for t in Catalog(tmp_path).snapshot().view.tail)
-    assert segments(tmp_path) >= named == 8  # what was put twice is part of nothing
+    assert '"Speculative":true' in "".join(file.read_text() for file in path.with_name("events").iterdir())
+    assert written(path) == expected(300_000)
+    named = sum(len(t.segments) for t in Catalog(path).snapshot().view.tail)
+    assert segments(path) >= named == 8  # what was put twice is part of nothing
 
 
-@pytest.mark.parametrize("moment", ["before its commit", "after its commit"])
-def test_a_driver_that_is_killed_leaves_nothing_or_all(spark: SparkSession, tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize("moment", ["before its commit", "during its commit", "after its commit"])
+def test_a_driver_that_is_killed_leaves_nothing_or_all(spark: SparkSession, path: Path, moment: str) -> None:
     is_so: Callable[[], bool] = {
-        "before its commit": lambda: segments(tmp_path) > 0,
-        "after its commit": lambda: any(tmp_path.glob("*/*/transactions/*/*.txn")),
+        "before its commit": lambda: segments(path) > 0,
+        "during its commit": lambda: any(path.glob("*/*/transactions")),
+        "after its commit": lambda: any(path.glob("*/*/transactions/*/*.txn")),
     }[moment]
-    child = started(tmp_path, "local[2]", 300_000)
+    child = started(path, "local[2]", 300_000)
     began = time.monotonic()
     while not is_so():
         assert child.poll() is None and time.monotonic() - began < PATIENCE, child.stdout and child.stdout.read()
         time.sleep(0.002)
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
-    if moment == "before its commit":
-        assert Catalog(tmp_path).databases() == []
-    else:
-        assert written(tmp_path) == expected(300_000)
+    landed = Catalog(path).databases() != []
+    assert landed == (moment == "after its commit") or moment == "during its commit"
+    assert not landed or written(path) == expected(300_000)
 
     rows = spark.range(0, 300_000, 1, 2).selectExpr(
         f"'{OWNER}' AS owner",
@@ -82,5 +90,5 @@ def test_a_driver_that_is_killed_leaves_nothing_or_all(spark: SparkSession, tmp_
         "format_string('n%07d', id) AS name",
         "id % 20000 AS content_length",
     )
-    rows.write.format("bucketcatalog").options(txnAppId="job", txnVersion=1).mode("append").save(str(tmp_path))
-    assert written(tmp_path) == expected(300_000)
+    rows.write.format("bucketcatalog").options(txnAppId="job", txnVersion=1).mode("append").save(str(path))
+    assert written(path) == expected(300_000)
