@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import StructType
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.log.blocks import Blocks
 from bucketcatalog.maintain.gc.parents import slice_states
 from bucketcatalog.model.facts import Facts
@@ -48,7 +48,12 @@ class CatalogPlace:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> CatalogPlace:
-        """The place; executors run in other folders, so a path on disk is made whole."""
+        """The place; executors run in other folders, so a path on disk is made whole. ``InvalidOption`` for what names none."""
+        if isinstance(path, Catalog):
+            raise InvalidOption(
+                "A Catalog cannot travel to executors.",
+                next_step="Give the path or url that it was opened with, and its storage_options.",
+            )
         text = os.fspath(path)
         return cls(text if is_url(text) else str(Path(text).absolute()), dict(storage_options or {}))
 

@@ -268,10 +268,13 @@ def _known(key: str, known: Mapping[str, str]) -> str:
     name = known.get(key.lower())
     if name is None and key.lower() in map(str.lower, _ONLY_OF_STREAMS):
         raise InvalidOption(f"The option {key!r} is about streams.", next_step="Use spark.readStream, or leave it out.")
+    of_stream = "maxFilesPerTrigger" in known.values()
+    if name is None and of_stream and key.lower().startswith("ending"):
+        raise InvalidOption(f"A stream has no end: {key!r} is about batches.", next_step="Use spark.read, or leave it out.")
     if name is None:
         near = difflib.get_close_matches(key.lower(), known, n=1)
         meant = f"Did you mean {known[near[0]]}? " if near else ""
-        of = " of a stream" if "maxFilesPerTrigger" in known.values() else ""
+        of = " of a stream" if of_stream else ""
         raise InvalidOption(
             f"There is no option {key!r}{of}.",
             next_step=f"{meant}The options are {', '.join(known.values())} and {STORAGE}* for the store.",

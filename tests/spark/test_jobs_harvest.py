@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -88,6 +89,9 @@ def test_errors_of_tasks_and_options_have_their_types(spark: SparkSession, tmp_p
     assert bcs.jobs.harvest(spark, root, tmp_path / "lake", allow_empty=True).deleted == 2
     with pytest.raises(InvalidOption, match="max_tasks"):
         bcs.jobs.harvest(spark, root, tmp_path / "lake", max_tasks=0)
+    opened: Any = Catalog(tmp_path / "lake")
+    with pytest.raises(InvalidOption, match=r"A Catalog cannot travel to executors.*Give the path or url"):
+        bcs.jobs.harvest(spark, root, opened)
 
 
 def child(root: Path, lake: Path, what: str) -> subprocess.CompletedProcess[str]:

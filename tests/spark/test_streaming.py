@@ -269,7 +269,10 @@ def test_p26_offsets_name_each_writers_newest_transaction_and_stay_small() -> No
     [
         ({}, r"\[INVALID_OPTION\] A stream is one of change events.*Next: Set readChangeFeed to true"),
         ({"readChangeFeed": False, "startingVersion": 0}, r"\[INVALID_OPTION\] The option startingVersion is about events"),
-        ({"readChangeFeed": True, "endingVersion": 0}, r"\[INVALID_OPTION\] There is no option 'endingversion' of a stream"),
+        (
+            {"readChangeFeed": True, "endingVersion": 0},
+            r"\[INVALID_OPTION\] A stream has no end: 'endingversion' is about batches",
+        ),
         ({"startingVersion": 0, "versionAsOf": 0}, r"\[INVALID_OPTION\] There is no option 'versionasof' of a stream"),
         ({"startingVersion": 0, "startingTimestamp": "@0"}, r"\[INVALID_OPTION\] A stream starts after a version or a time"),
         ({"startingState": True, "maxFilesPerTrigger": 0}, r"\[INVALID_OPTION\] The option maxFilesPerTrigger is '0'"),
