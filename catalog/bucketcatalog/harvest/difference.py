@@ -91,15 +91,21 @@ Change = tuple[Table, Step]
 
 @dataclass
 class Portion:
-    """Entries up to about so many, of batches that may be more: ``ended`` is the last name where there may be more, else None."""
+    """Entries up to about so many, of batches that may be more: ``ended`` is the last name where there may be more, else None.
+
+    ``began`` is the first name, where there is any.
+    """
 
     batches: Iterator[pa.RecordBatch]
     most: int | None = None
     seen: int = 0
+    began: bytes | None = field(default=None, init=False)
     ended: bytes | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
+            if self.began is None and len(batch):
+                self.began = batch.column("name")[0].as_py().encode()
             self.seen += len(batch)
             if self.most is not None and self.seen >= self.most:
                 self.ended = batch.column("name")[-1].as_py().encode()

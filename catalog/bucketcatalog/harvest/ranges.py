@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TypeVar
 
 from ..model.keys import after_prefix
@@ -50,6 +50,16 @@ class NameRange:
         """The ranges between these names, as far as they lie within; each name belongs to the range before it."""
         inner = sorted({point for point in points if self.after < point and (self.upto is None or point < self.upto)})
         return [NameRange(after, upto) for after, upto in pairwise([self.after, *inner, self.upto]) if after is not None]
+
+    def behind(self, first: bytes, last: bytes) -> list[NameRange]:
+        """What is left where names from ``first`` on were met and ``last`` was the last of them.
+
+        The directory that these lie in has proven large: what is left of it is a range of its own.
+        """
+        levels = zip(first.split(b"/")[:-1], last.split(b"/")[:-1], strict=False)
+        shared = takewhile(lambda names: names[0] == names[1], levels)
+        end = after_prefix(b"".join(name + b"/" for name, _ in shared))
+        return NameRange(last, self.upto).divided([] if end is None else [end])
 
 
 ALL_NAMES = NameRange()

@@ -58,7 +58,7 @@ class Rounds:
             self.done += found
             self._refuse_many()
             yield self._counted(state)
-            ranges = self._divided([one.rest for one in found if one.rest is not None])
+            ranges = self._divided(within for one in found for within in one.rest)
             most *= GROWTH
         failures = self._failures()
         if not allow_empty and not len(failures) and not any(one.found for one in self.done):

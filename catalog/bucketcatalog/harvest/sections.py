@@ -59,7 +59,7 @@ def live_share(snapshot: Snapshot, bucket: Bucket, table: Table, within: NameRan
 class Done:
     """What became of a section: counts, the entries that cannot be catalogued, and what is to be committed.
 
-    ``found`` says whether the source has anything there; ``rest`` is what was left.
+    ``found`` says whether the source has anything there; ``rest`` is what was left, in ranges to be divided further.
     """
 
     counts: Counts
@@ -67,7 +67,7 @@ class Done:
     found: bool
     shares: tuple[WrittenShare, ...] = ()
     said: tuple[Said, ...] = ()
-    rest: NameRange | None = None
+    rest: tuple[NameRange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ class HarvestTask:
             counts = counts.with_step(table, step)
             written.add(table, step)
         shares, said = written.finish()
-        rest = None if entries.ended is None else NameRange(entries.ended, section.within.upto)
+        began, ended = entries.began, entries.ended
+        rest = () if began is None or ended is None else tuple(section.within.behind(began, ended))
         return Done(counts, failures.found, bool(entries.seen), shares, said, rest)
 
 

@@ -235,6 +235,35 @@ def names_in(source: LocalSource | S3Source, within: NameRange, errors: list[Ent
             yield name
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "rest"),
+    [
+        (b"a/b/1", b"a/b/2", [(b"a/b/2", b"a/b0"), (b"a/b0", b"z")]),
+        (b"a/b/1", b"a/b/c/2", [(b"a/b/c/2", b"a/b0"), (b"a/b0", b"z")]),
+        (b"a/b1", b"a/c/2", [(b"a/c/2", b"a0"), (b"a0", b"z")]),
+        (b"a/1", b"b/1", [(b"b/1", b"z")]),
+        (b"1", b"2", [(b"2", b"z")]),
+        (b"y/1", b"y/2", [(b"y/2", b"y0"), (b"y0", b"z")]),
+        (b"z/1", b"z/2", [(b"z/2", b"z0"), (b"z0", None)]),
+    ],
+)
+def test_what_is_left_of_the_directory_that_has_proven_large_is_a_range_of_its_own(
+    first: bytes, last: bytes, rest: list[tuple[bytes, bytes | None]]
+) -> None:
+    within = NameRange(b"", rest[-1][1])
+    assert within.behind(first, last) == [NameRange(*ends) for ends in rest]
+
+
+def test_one_directory_with_nearly_everything_is_shared_by_all_workers(
+    both: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "FIRST_ENTRIES", 100)
+    root = make_tree(tmp_path / "tree", [b"large/%03d" % at for at in range(900)] + [b"p%02d/x" % at for at in range(40)])
+    both.harvest(small_batches(root))
+    _, second = both.workers.rounds
+    assert sum(section.within.enters(b"large/") for section in second) == 3
+
+
 @given(st.integers(2, 9), st.sampled_from([b"", b"big/020", b"d4/", b"zz"]))
 def test_a_tree_is_divided_within_the_range_and_about_as_often_as_asked(tree: Path, parts: int, after: bytes) -> None:
     points = LocalSource(tree).divide(NameRange(after, b"zz"), parts)
