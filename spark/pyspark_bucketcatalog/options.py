@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.catalog import DEFAULT_DATABASE
-from bucketcatalog.model.names import pin_name, writer_id
+from bucketcatalog.model.names import WriterId, pin_name, writer_id
 
 STORAGE = "storage."
 MAX_PARTITION_ROWS = 1 << 20
@@ -133,7 +133,7 @@ class StreamOptions:
     """A stream of events, as the user asked for it: those after ``start``, or all, and ``with_state`` what there was at the start first.
 
     ``with_state`` and without a start it begins with what there is when the query first starts. The ``writer``'s ``pin`` keeps what it
-    has yet to receive from being pruned.
+    has yet to receive from being pruned; without a ``writer`` it is one called after the pin.
     """
 
     path: str
@@ -160,7 +160,7 @@ class StreamOptions:
         pin, writer = given.get("pin"), given.get("writer")
         if pin is None and writer is not None:
             raise InvalidOption("A stream writes nothing but its pin.", next_step="Give pin a name, or leave writer out.")
-        return cls(
+        asked = cls(
             path=_path(given),
             storage=storage,
             database=given.get("database"),
@@ -172,8 +172,16 @@ class StreamOptions:
             ignore_corruption=_flag(given, "ignoreCorruption"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
             pin=None if pin is None else pin_name(pin),
-            writer=writer_id(f"{PINNER_PREFIX}{pin}" if writer is None else writer) if pin is not None else None,
+            writer=writer,
         )
+        if pin is not None:
+            _ = asked.pinner  # an error before anything is read
+        return asked
+
+    @property
+    def pinner(self) -> WriterId:
+        """Who gives the pin."""
+        return writer_id(f"{PINNER_PREFIX}{self.pin}" if self.writer is None else self.writer)
 
 
 def speaks_of_a_stream(options: Mapping[str, str]) -> bool:
@@ -272,8 +280,9 @@ def _known(key: str, known: Mapping[str, str]) -> str:
     if name is None and of_stream and key.lower().startswith("ending"):
         raise InvalidOption(f"A stream has no end: {key!r} is about batches.", next_step="Use spark.read, or leave it out.")
     if name is None:
-        near = difflib.get_close_matches(key.lower(), known, n=1)
-        meant = f"Did you mean {known[near[0]]}? " if near else ""
+        meanings = {name.lower(): f"{name}, of a stream" for name in _ONLY_OF_STREAMS} | dict(known)
+        near = difflib.get_close_matches(key.lower(), meanings, n=1)
+        meant = f"Did you mean {meanings[near[0]]}? " if near else ""
         of = " of a stream" if of_stream else ""
         raise InvalidOption(
             f"There is no option {key!r}{of}.",

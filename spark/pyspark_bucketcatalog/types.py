@@ -40,7 +40,7 @@ def check_columns(wanted: StructType, available: pa.Schema, table: str) -> None:
         if have is None:
             raise InvalidOption(
                 f"Table {table!r} has no column {field.name!r}, which the schema asks for.",
-                next_step=f"Its columns are {', '.join(known)}.",
+                next_step=f"Its columns are {', '.join(known)}. A table of CREATE TABLE keeps those of then: drop it and create it again.",
             )
         if have.dataType.simpleString() != field.dataType.simpleString():
             raise InvalidOption(

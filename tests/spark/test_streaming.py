@@ -251,17 +251,13 @@ def test_only_columns_that_are_asked_for_come(spark: SparkSession, path: Path, t
 
 
 def test_p26_offsets_name_each_writers_newest_transaction_and_stay_small() -> None:
-    cut = Cut(
-        {
-            f"node-{number:04d}.rack-17.example.com": (Head(10**12 + number, bytes([number % 256] * 16)),)
-            for number in range(1_000)
-        }
-    )
-    offset = json.loads(json.dumps(offset_of(cut)))
-    assert cut_of(offset) == cut and len(json.dumps(offset)) < 128 << 10
+    cut = Cut({f"node-{number:04d}.{'r' * 65}": (Head(10**12 + number, bytes([number % 256] * 16)),) for number in range(1_000)})
+    offset = json.loads(json.dumps(offset_of(cut, "photos/objects")))
+    assert cut_of(offset, "photos/objects") == cut and len(json.dumps(offset)) < 128 << 10
     forked = Cut({"w": (Head(1, b"a" * 16), Head(2, b"b" * 16))})
-    assert offset_of(forked) == {"w": f"1:{(b'a' * 16).hex()} 2:{(b'b' * 16).hex()}"} and cut_of(offset_of(forked)) == forked
-    assert offset_of(Cut()) == {} and cut_of({}) == Cut()
+    kept = offset_of(forked, "d/t")
+    assert kept == {"of table": "d/t", "w": f"1:{(b'a' * 16).hex()} 2:{(b'b' * 16).hex()}"} and cut_of(kept, "d/t") == forked
+    assert cut_of(offset_of(Cut(), "d/t"), "d/t") == cut_of({}, "d/t") == Cut()
 
 
 @pytest.mark.parametrize(
@@ -301,24 +297,24 @@ def test_an_option_of_streams_is_an_error_of_a_batch(spark: SparkSession, path: 
 
 
 @LIMITED
-def test_where_a_stream_starts_is_looked_up_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_asked_of_the_store_more_than_twice_a_second(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a")
     stream = open_stream({"path": str(path), "startingVersion": "one@0"})
     reader = ChangesStreamReader(stream, spark_schema(stream.schema))
-    start = reader.initialOffset()
-    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
+    begun = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    assert reader.latestOffset(begun, reader.getDefaultReadLimit()) == begun
     asked: list[str] = []
     monkeypatch.setattr(Catalog, "snapshot", lambda *_, **options: asked.append("snapshot"))
     monkeypatch.setattr(LocalStore, "list", lambda *_, **options: asked.append("list"))
     for _ in range(20):  # within half a second
-        assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
+        assert reader.latestOffset(begun, reader.getDefaultReadLimit()) == begun
     assert asked == []
 
 
 def test_another_sources_offset_is_refused() -> None:
     with pytest.raises(Exception, match=r"is no offset of a stream of change events.*checkpointLocation of its own"):
-        cut_of({"partition-1": {"index": 3}})
+        cut_of({"partition-1": {"index": 3}}, "d/t")
 
 
 def test_a_state_that_may_still_change_is_no_start(sink: Sink, path: Path) -> None:

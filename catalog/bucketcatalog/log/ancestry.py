@@ -6,10 +6,11 @@ What follows what on a timeline, and what a commit had read of others, however l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 
-from ..errors import UNREADABLE, InvalidVersion, MissingObject
+from ..errors import UNREADABLE, BucketCatalogError, InvalidVersion, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
@@ -267,10 +268,16 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
 
 def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
     """Read the transactions at these revisions that are not covered, where many at once pay."""
-    if covered.files.concurrency > 1 and last - first > 1:
-        heads = list(takewhile(lambda head: head.revision <= last + 1, covered.files.transactions(writer, first)))
-        covered.know(writer, heads, first)
-        covered.files.read_ahead([Ref(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)])
+    covered.files.read_ahead(_ahead(covered, writer, first, last))
+
+
+def _ahead(covered: Covered, writer: str, first: int, last: int) -> list[Ref]:
+    """The transactions at these revisions that are not covered, where it pays to ask for many at once."""
+    if covered.files.concurrency < 2 or last - first < 2:
+        return []
+    heads = list(takewhile(lambda head: head.revision <= last + 1, covered.files.transactions(writer, first)))
+    covered.know(writer, heads, first)
+    return [Ref(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)]
 
 
 def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
@@ -296,13 +303,17 @@ def transactions_between(
 ) -> list[Transaction]:
     """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted.
 
-    ``met`` is as of ``back_to``.
+    ``met`` is as of ``back_to``, and may be given branches that are not in the cut.
     """
     covered = refuse_pruned(files, start)
     tail = {t.ref for t in start.tail}
+    known: dict[Ref, Transaction] = {}
     for writer in end.heads:
-        _read_ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
-    return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref), met=met)
+        with suppress(BucketCatalogError):  # what cannot be read is no error before it is asked for
+            ahead = _ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
+            for t in files.in_turn(ahead):
+                known[t.ref] = _taken(t, met)
+    return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref), met=met, known=known)
 
 
 def refuse_pruned(files: LogFiles, start: LogView) -> Covered:
@@ -364,11 +375,14 @@ def back_to(
     stops_at: Callable[[Ref], bool],
     horizon: Horizon | None = None,
     met: Callable[[Transaction], None] | None = None,
+    known: Mapping[Ref, Transaction] | None = None,
 ) -> list[Transaction]:
     """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that.
 
-    Who takes each with its events as it is ``met`` gets them without: there may be more of these than fit into memory.
+    Who takes each with its events as it is ``met`` gets them without: there may be more of these than fit into memory. Those that are
+    ``known`` were met already.
     """
+    known = {} if known is None else known
     found: dict[Ref, Transaction] = {}
     done: set[Ref] = set()
     pending = list(cut.refs())
@@ -378,14 +392,19 @@ def back_to(
             continue
         done.add(ref)
         try:
-            transaction = files.transaction(*ref)
+            transaction = known[ref] if ref in known else _taken(files.transaction(*ref), met)
         except MissingObject as error:
             if horizon is None or ref.head.revision >= horizon.floor(ref.writer):
                 raise missed(error, found) from None
             continue
-        if met is not None:
-            met(transaction)
-            transaction = transaction.without_events()
         found[ref] = transaction
         pending += transaction.parent_refs
     return sorted(found.values(), key=lambda transaction: transaction.stamp)
+
+
+def _taken(transaction: Transaction, met: Callable[[Transaction], None] | None) -> Transaction:
+    """The transaction as it is kept once it was met."""
+    if met is None:
+        return transaction
+    met(transaction)
+    return transaction.without_events()

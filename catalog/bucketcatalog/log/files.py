@@ -174,7 +174,8 @@ class LogFiles:
         What cannot be read is no error before it is asked for.
         """
         with suppress(BucketCatalogError):
-            self.fetched(refs)
+            for _ in self.in_turn(refs):
+                pass
 
     def transaction(self, writer: str, head: Head) -> Transaction:
         """The transaction, or ``MissingObject`` or ``CorruptionError`` naming its file; what stands in for one that was set aside."""

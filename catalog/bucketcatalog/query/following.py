@@ -287,8 +287,7 @@ class StateTask:
 
 
 def state_tasks(snapshot: Snapshot, table: Table, most_rows: int) -> list[ReadTask]:
-    """What reads the live rows of a table as puts, in parts of about so many."""
+    """What reads the live rows of a table as puts, in parts of about so many, with the columns of this definition of it."""
     columns = [*(column.name for column in table.shown_columns), *REQUESTED]
-    scan = snapshot.scan(table.name, columns=columns)
-    assert isinstance(scan, Scan)  # as what is a table in the log is
+    scan = Scan(snapshot.state_as(table), tombstones=False, columns=columns, where={})
     return [StateTask(table, task) for task in scan.tasks(most_rows)]

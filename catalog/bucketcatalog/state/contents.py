@@ -274,13 +274,16 @@ class Contents:
     def state(self, name: str) -> TableState:
         """The blocks and the tail of a table."""
         if name not in self._states:
-            table = self.table(name)
-            tail = inline_facts(self._inline.get(name, []), table, self.files.on_damage)
-            events = fitting(self._events.get(name, ()), table, self.files.on_damage)
-            stored = [self._parts(checkpoint, table) for checkpoint in self.view.checkpoints]
-            self.files.on_damage.tell()
-            self._states[name] = TableState(self._blocks, table, stored, self._indexes, tail, events)
+            self._states[name] = self.state_as(self.table(name))
         return self._states[name]
+
+    def state_as(self, table: Table) -> TableState:
+        """The same by a definition of the table that need not be the one of this cut: a later one shows what it has of the columns."""
+        tail = inline_facts(self._inline.get(table.name, []), table, self.files.on_damage)
+        events = fitting(self._events.get(table.name, ()), table, self.files.on_damage)
+        stored = [self._parts(checkpoint, table) for checkpoint in self.view.checkpoints]
+        self.files.on_damage.tell()
+        return TableState(self._blocks, table, stored, self._indexes, tail, events)
 
     def _parts(self, checkpoint: Checkpoint, table: Table) -> list[StoredPart]:
         """The runs that a checkpoint has of a table, but none where it folded them by a definition that is left out of the table now."""

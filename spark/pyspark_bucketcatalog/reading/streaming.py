@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bucketcatalog import BucketCatalogError, Catalog, HistoryPruned, InvalidOption, InvalidTime, clock
+from bucketcatalog import BucketCatalogError, Catalog, ForeignBranch, HistoryPruned, InvalidOption, InvalidTime, clock
 from bucketcatalog.model.cuts import Cut, Head, Ref
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import parse_time
@@ -24,6 +24,7 @@ from bucketcatalog.query.changes import changed_table, changes_schema
 from bucketcatalog.query.following import ALL, Follower, Portion, state_tasks
 from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.write.host_turn import host_turn
 
 from ..options import StreamOptions
 from ..types import arrow_schema, check_columns
@@ -55,8 +56,14 @@ _STATE_OF_NOW = "state of now"
 _BEGINNINGS = (_AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW)
 """Where a stream begins; no writer can be called so."""
 _STATES = {_STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW}
-PIN_EVERY = 600.0
-"""Seconds after which a stream's pin is moved to where the stream is, or tried again."""
+_TABLE = "of table"
+"""What the offset says beside its heads: a cut is of a database, and another table's events up to there were not received."""
+_BEGUN = "begins here"
+"""What the offset says that the first batch ends with, where Spark tells how that one began: it has the state there, if any, and no event.
+
+So where the stream begins is looked up once, and kept: a tag may be moved, and of a time more may arrive."""
+PIN_EVERY, _PIN_PATIENCE = 600.0, 10.0
+"""Seconds after which a stream's pin is moved to where the stream is, or tried again; and for which it waits for another process's turn."""
 _log = logging.getLogger(__package__)
 Json = dict[str, Any]
 
@@ -71,15 +78,25 @@ def beginning(asked: StreamOptions) -> Json:
     return {_STATE_OF_NOW: True} if asked.with_state else {}
 
 
-def offset_of(cut: Cut) -> Json:
-    """A cut as Spark keeps it: for each writer the revision and uuid of its newest transaction; of several where its timeline is forked."""
-    return {writer: " ".join(f"{head.revision}:{head.uuid.hex()}" for head in heads) for writer, heads in cut.heads.items()}
+def offset_of(cut: Cut, table: str) -> Json:
+    """A cut as Spark keeps it: for each writer the revision and uuid of its newest transaction; of several where its timeline is forked.
+
+    With the name of the table, ``database/table``, that the stream is of.
+    """
+    heads = {writer: " ".join(f"{head.revision}:{head.uuid.hex()}" for head in heads) for writer, heads in cut.heads.items()}
+    return {_TABLE: table, **heads}
 
 
-def cut_of(offset: Mapping[str, Any]) -> Cut:
-    """The cut that ``offset_of`` gave; ``InvalidOption`` for what can be none."""
+def cut_of(offset: Mapping[str, Any], table: str) -> Cut:
+    """The cut that ``offset_of`` gave of this table, or of the beginning; ``InvalidOption`` for what can be none, or is another table's."""
+    of = offset.get(_TABLE, table)
+    if of != table:
+        raise InvalidOption(
+            f"The checkpoint of this query is one of a stream of {of}, and it reads {table}.",
+            next_step="Start the query with a checkpointLocation of its own.",
+        )
     try:
-        return Cut.of(_refs(offset))
+        return Cut.of(_refs({writer: heads for writer, heads in offset.items() if writer not in (_TABLE, _BEGUN)}))
     except (AttributeError, TypeError, ValueError):
         raise InvalidOption(
             f"{str(offset)[:80]} is no offset of a stream of change events.",
@@ -108,6 +125,11 @@ class Stream:
         """What tells of the event, then the table's columns."""
         return changes_schema(self.table)
 
+    @property
+    def name(self) -> str:
+        """The table's, as offsets have it."""
+        return f"{self.database}/{self.table.name}"
+
 
 def open_stream(options: Mapping[str, str]) -> Stream:
     """The stream that options ask for; a typed error where there is no such table, or it has no changes.
@@ -128,11 +150,10 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stream = stream
         self._schema = arrow_schema(schema)
         self._pinned: float | None = None
-        self._resolved: tuple[Json, Cut] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a task has to know."""
-        return {"_stream": self._stream, "_schema": self._schema, "_pinned": None, "_resolved": None}
+        return {"_stream": self._stream, "_schema": self._schema, "_pinned": None}
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -156,22 +177,22 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, *asked: Any) -> Json:  # noqa: N802
         """Where the next batch ends: given its start and the bound that the trigger allows; Spark before 4.2 gives neither."""
         if not asked:
-            return offset_of(self._follower.newest().cut)
+            return self._offset(self._follower.newest().cut)
         start, limit = asked
-        if start.keys() & _STATES:
+        if start.keys() & set(_BEGINNINGS):
             cut = self._follower.newest().cut if _STATE_OF_NOW in start else self._begun(start).cut
             self._pin(cut)  # before the state is read: it may take long
-            return offset_of(cut)
-        cut = self._start_of(start)
+            return {**self._offset(cut), _BEGUN: True}
+        cut = self._cut(start)
         self._pin(cut)
         end = self._follower.end_of(cut, self._portion(limit))
-        return start if end == cut else offset_of(end)
+        return start if end == cut else self._offset(end)
 
-    def _start_of(self, start: Json) -> Cut:
-        """The cut that a batch starts from; of what the options say it is looked up once, for Spark asks again and again."""
-        if not self._resolved or self._resolved[0] != start:
-            self._resolved = start, self._reached(start)
-        return self._resolved[1]
+    def _offset(self, cut: Cut) -> Json:
+        return offset_of(cut, self._stream.name)
+
+    def _cut(self, offset: Json) -> Cut:
+        return cut_of(offset, self._stream.name)
 
     def _portion(self, limit: ReadLimit) -> Portion:
         if isinstance(limit, ReadAllAvailable):
@@ -183,8 +204,15 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follower.stop_at(self._follower.newest())
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
-        """What the tasks of a batch read: the same for the same offsets, whenever and wherever they are asked for."""
-        return [] if start == end else [TaskPartition(task) for task in self._tasks(start, cut_of(end))]
+        """What the tasks of a batch read: the same for the same offsets, whenever and wherever they are asked for.
+
+        Of a first batch before 4.2 that is so for as long as where the options say that it begins stays the same.
+        """
+        if _BEGUN in end and start.keys() & set(_BEGINNINGS):
+            tasks = self._state(self._snapshot(version=str(self._cut(end)))) if start.keys() & _STATES else []
+        else:
+            tasks = [] if start == end else self._tasks(start, self._cut(end))
+        return [TaskPartition(task) for task in tasks]
 
     def _tasks(self, start: Json, end: Cut) -> list[ReadTask]:
         asked = self._stream.options
@@ -203,7 +231,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _reached(self, start: Json) -> Cut:
         """The cut that a batch starts from."""
-        return cut_of(start) if not start.keys() & set(_BEGINNINGS) else self._begun(start).cut
+        return self._cut(start) if not start.keys() & set(_BEGINNINGS) else self._begun(start).cut
 
     def _begun(self, start: Json) -> Snapshot:
         """The snapshot that a query begins with, or after."""
@@ -229,19 +257,22 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: Json) -> None:
         """What was committed up to there need not be kept for this stream any more. Before 4.2 nothing else says where it is."""
         if not _READ_LIMITS:
-            self._pin(cut_of(end))
+            self._pin(self._cut(end))
 
     def _pin(self, cut: Cut) -> None:
         """Keep what is committed after the cut, which all of the stream's batches up to now end at or before."""
         pin, now = self._stream.options.pin, clock.monotonic()
         if pin is None or (self._pinned is not None and now - self._pinned < PIN_EVERY):
             return
-        self._pinned, writer = now, self._stream.options.writer
-        assert writer is not None
+        self._pinned, asked = now, self._stream.options
+        database, store, writer = self._stream.database, self._catalog.store, asked.pinner
         try:
-            with self._catalog.writer(writer, database=self._stream.database) as held:
+            with (
+                host_turn(store, database, named=asked.writer, default=writer, patience=_PIN_PATIENCE),
+                self._catalog.writer(writer, database=database) as held,
+            ):
                 held.pin(pin, version=str(cut))
-        except HistoryPruned:
+        except (HistoryPruned, ForeignBranch):
             raise
         except BucketCatalogError as error:  # a stream goes on without for a while: the last one still counts
             _log.warning("The pin %r of %r cannot be given: %s", pin, writer, error)

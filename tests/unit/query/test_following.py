@@ -336,7 +336,8 @@ def test_bytes_of_segments_count(world: World) -> None:
     assert len(list(batches(world, Cut(), Portion(bytes=max(sizes))))) == 3
 
 
-def test_events_of_what_is_ahead_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_events_of_what_is_ahead_are_not_held(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(log_files, "_KEPT_BYTES", 0)
     world = World(Watched(MemoryStore(clock=(clock := Clock()))))
     world.clock = clock
@@ -346,21 +347,28 @@ def test_events_of_what_is_ahead_are_not_held(monkeypatch: pytest.MonkeyPatch) -
     checkpoint(world)  # what no checkpoint covers is held with its events by every snapshot
     by = follower(world)
     assert isinstance(world.store, Watched)
-    world.store.most = 0
+    world.store.most, world.store.concurrency = 0, at_once
+    monkeypatch.setattr(LogFiles, "fetched", lambda files, refs: refs and pytest.fail(f"{len(refs)} at once"))
     end = by.end_of(Cut())
+    assert held() == 0
     assert sum(task.rows for task in by.tasks(by.transactions(Cut(), end), ["name"], 1_000)) == 60
-    assert 0 < world.store.most < 6
+    assert at_once > 1 or 0 < world.store.most < 6
 
 
 class Watched(Wrapped):
-    """A store that notes with each read how many transactions are held in memory with their events."""
+    """A store that notes with each read how many transactions are held in memory with their events, where one is read after the other."""
 
     most = 0
+    concurrency = 1
 
     def get(self, name: str, **more: Any) -> bytes:
-        held = sum(1 for one in gc.get_objects() if isinstance(one, Transaction) and one.actions)
-        self.most = max(self.most, held)
+        if self.concurrency == 1:
+            self.most = max(self.most, held())
         return super().get(name, **more)
+
+
+def held() -> int:
+    return sum(1 for one in gc.get_objects() if isinstance(one, Transaction) and one.actions)
 
 
 def test_ten_thousand_transactions_of_a_thousand_writers_are_followed_in_batches() -> None:
