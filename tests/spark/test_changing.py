@@ -146,6 +146,12 @@ def test_what_the_table_cannot_hold_is_the_same_error_as_elsewhere(spark: SparkS
     ("given", "message"),
     [
         ({"where": "nome = 'a'"}, r"Spark cannot do this to rows of 'objects'.*nome.*Next: .*Spark SQL, of the columns owner"),
+        ({"where": "to_json(struct(*)) NOT LIKE '%a%'"}, r"A condition cannot speak of all columns by \*.*Name them: owner"),
+        ({"where": "hash(name, *) = 1"}, r"A condition cannot speak of all columns by \*"),
+        (
+            {"where": "true", "set": {"etag": object()}},
+            r"Column 'etag' cannot be set to <object.*Next: Give text that is Spark SQL",
+        ),
         ({"where": "name ="}, r"Spark cannot do this to rows of 'objects'.*PARSE"),
         ({"where": "true", "set": {"nome": "1"}}, r"has no column 'nome'.*Next: Set some of owner"),
         ({"where": "true", "set": {"name": "'x'"}}, r"'name' of table 'objects' is part of what a version is"),
@@ -160,3 +166,8 @@ def test_what_cannot_be_changed_is_a_typed_error(spark: SparkSession, path: Path
     with pytest.raises((InvalidOption, UnknownTable), match=message):
         (bcs.update if "set" in given else bcs.delete)(spark, path, "photos", **given)
     assert Catalog(path).snapshot().version == before
+
+
+def test_a_star_that_is_no_column_is_none(spark: SparkSession, path: Path) -> None:
+    done = bcs.delete(spark, path, where="content_length * 2 = 4 OR name = 'x(*' OR content_length*3 = 9")
+    assert [name for (name,) in shown(path)] == ["a", "dddd", "eeeee"] and done.rows == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,8 @@ from ..reading.relation import open_relation
 from ..types import quoted, spark_schema
 from .write import Write, plan_write
 
+_QUOTED, _EVERY_COLUMN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""), re.compile(r"(?:^|[(,.])\s*\*")
+"""Texts within Spark SQL, and the star that is no multiplication: the version that a row is read with is a column, too."""
 _OF_DATA = "22"
 """What the SQL states of errors begin with that values are the cause of."""
 
@@ -120,6 +123,10 @@ class _Change:
     def _needed(self, table: Table) -> list[str]:
         """The columns that a deletion reads: each that the condition can name is part of its text."""
         text = self.where.lower() if isinstance(self.where, str) else None
+        if text is not None and _EVERY_COLUMN.search(_QUOTED.sub("", text)):
+            raise InvalidOption(
+                "A condition cannot speak of all columns by *.", next_step=f"Name them: {', '.join(table.by_name)}."
+            )
         named = [name for name in table.by_name if text is None or name.lower() in text]
         return [*dict.fromkeys([*table.key, *named, VERSION_COLUMN])]
 
@@ -131,7 +138,7 @@ class _Change:
         kinds = {field.name: field.dataType for field in rows.schema.fields}
         times = [c.name for c in table.columns if c.default is Default.MODIFIED and c.name in kinds]
         fresh: dict[str, Column] = {name: F.lit(None) for name in times} if self.operation == "update" else {}
-        fresh |= {name: _expression(value) for name, value in new.items()}
+        fresh |= {name: _expression(name, value) for name, value in new.items()}
         try:
             found = rows.where(self.where)
             kept = self._written(table, rows.columns)
@@ -182,10 +189,16 @@ def _first_line(error: PySparkException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _expression(value: Any) -> Column:
+def _expression(name: str, value: Any) -> Column:
     if isinstance(value, Column):
         return value
-    return F.expr(value) if isinstance(value, str) else F.lit(value)
+    try:
+        return F.expr(value) if isinstance(value, str) else F.lit(value)
+    except (AttributeError, TypeError, ValueError, PySparkException):
+        raise InvalidOption(
+            f"Column {name!r} cannot be set to {value!r:.100}.",
+            next_step="Give text that is Spark SQL, a Column of Spark's, or a value that Spark has a type for.",
+        ) from None
 
 
 def _refuse_fixed(table: Table, new: Mapping[str, Any]) -> None:
