@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
-from bucketcatalog import Catalog, CommitUnknown, OutcomeUnknown, StaleBatch
+from bucketcatalog import Catalog, CatalogWarning, CommitUnknown, ForeignBranch, OutcomeUnknown, StaleBatch
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.wrappers import Wrapped
+from bucketcatalog.write.writer import Writer
 from pyspark_bucketcatalog.writing.batch import StreamWriter, Written
 from pyspark_bucketcatalog.writing.write import Write, application_writer, plan_write
 
@@ -199,12 +201,43 @@ def test_a_zombie_of_a_query_commits_nothing(spark: SparkSession, world: World) 
     assert found == ["n0", "n1", "n2", "n3"]
 
 
+class Late(Wrapped):
+    """A store where something happens between a writer's look and its first commit, as on another machine."""
+
+    def __init__(self, inner: Store, meanwhile: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._meanwhile = [meanwhile]
+
+    def put(self, name: str, data: bytes) -> None:
+        if name.endswith(".txn") and self._meanwhile:
+            self._meanwhile.pop()()
+        super().put(name, data)
+
+
+def test_two_drivers_at_the_very_moment_both_commit_and_the_fork_is_shown(world: World) -> None:
+    def commit(store: Store) -> Writer:
+        world.clock.tick()
+        writer = Catalog(store).writer("spark-q", clock=world.clock)
+        with writer.transaction(app_id="q:objects", app_version=0) as tx:
+            tx.put("objects", [{"owner": OWNER, "bucket_id": CATS, "name": "a"}])
+        return writer
+
+    one = commit(Late(world.store, lambda: commit(world.store)))
+    with pytest.warns(CatalogWarning, match="forked"):
+        snapshot = Catalog(world.store).snapshot()
+    (fork,) = snapshot.scan("forks").to_arrow().to_pylist()
+    assert fork["writer"] == "spark-q" and len(snapshot.scan("log").to_arrow()) == 2
+    assert len(snapshot.scan("objects").to_arrow()) == len(snapshot.scan("deleted_objects").to_arrow()) == 1
+    with pytest.raises(ForeignBranch, match="spark-q"):
+        one.check()
+
+
 class NoAnswers(Wrapped):
     """A store that gives no answer to the next put of a transaction, which may have landed; and then it is late."""
 
-    def __init__(self, inner: Store, clock: Clock, *, landed: bool) -> None:
+    def __init__(self, inner: Store, clock: Clock, *, landed: bool, covered: bool) -> None:
         super().__init__(inner)
-        self._clock, self._landed, self._left = clock, landed, 1
+        self._clock, self._landed, self._covered, self._left = clock, landed, covered, 1
 
     def put(self, name: str, data: bytes) -> None:
         if not name.endswith(".txn") or not self._left:
@@ -214,12 +247,15 @@ class NoAnswers(Wrapped):
         if self._landed:
             super().put(name, data)
         self._clock.tick(HOUR)
+        if self._covered:
+            with Catalog(self.inner).writer("compactor-1", clock=self._clock) as compactor:
+                compactor.checkpoint(scope="all")
         raise OutcomeUnknown(f"{name}: no answer")
 
 
-@pytest.mark.parametrize("landed", [True, False])
-def test_p20_a_commit_whose_answer_was_lost_is_looked_for(spark: SparkSession, world: World, landed: bool) -> None:
-    to = write(spark, NoAnswers(world.store, world.clock, landed=landed))
+@pytest.mark.parametrize(("landed", "covered"), [(True, False), (True, True), (False, False)])
+def test_p20_a_commit_whose_answer_was_lost_is_looked_for(spark: SparkSession, world: World, landed: bool, covered: bool) -> None:
+    to = write(spark, NoAnswers(world.store, world.clock, landed=landed, covered=covered))
     shares = put(to, "a").shares
     if landed:
         committed = to.commit(shares)

@@ -122,6 +122,7 @@ def test_no_rows_are_no_transaction(spark: SparkSession, tmp_path: Path) -> None
         ({"txnAppId": "job", "txnVersion": "x"}, "*", "append", r"INVALID_OPTION.*txnVersion is 'x'"),
         ({"versionAsOf": "3"}, "*", "append", r"INVALID_OPTION.*no option 'versionasof'"),
         ({"writer": "a/b"}, "*", "append", r"INVALID_NAME.*a/b"),
+        ({}, "*, 1 AS operation", "append", r"INVALID_ROWS.*'operation' is of the type int32.*Next: Make it a string"),
         ({}, "*, 'dance' AS operation", "append", r"INVALID_ROWS.*'operation' holds 'dance'.*put, update, delete, purge"),
         ({}, "owner, bucket_id, cast(NULL AS string) AS name", "append", r"INVALID_ROWS.*name"),
     ],

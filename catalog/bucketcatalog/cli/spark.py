@@ -25,7 +25,7 @@ from ..errors import InvalidOption, NotFound
 OUTPUT = "BUCKETCATALOG_JOB_OUTPUT"
 """The variable that names the file for what a job writes to standard output."""
 JOBS = ("checkpoint", "gc", "harvest", "reap")
-_FLAGS = frozenset({"--supervise", "--verbose", "-v"})
+_FLAGS = frozenset({"--help", "--supervise", "--verbose", "--version", "-h", "-v"})
 """Options of ``spark-submit`` that take no value."""
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _INSTALL = "pip install bucketcatalog"

@@ -82,7 +82,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if write.commit(shares) is None:
             raise StaleBatch(
                 f"Batch {batchId} of {write.asked.app_id!r} comes after a later one was committed to {write.asked.table!r}.",
-                next_step="Stop this query where another has taken its place. Where its checkpoint was deleted or copied, give it a "
+                next_step="Stop this query where another has taken its place. Where its checkpoint was copied, give it a "
                 "txnAppId of its own.",
             )
 

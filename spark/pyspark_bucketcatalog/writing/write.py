@@ -37,6 +37,8 @@ OPERATION = "operation"
 """The column that says what each row is, where no option does and the table has none of that name."""
 _KINDS = {name: EventKind[name.upper()] for name in OPERATIONS}
 _OF_KEYS = (EventKind.DELETE, EventKind.PURGE)
+_MADE_SINCE = 64
+"""The most commits of a writer that others can have made between one and the look for it."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,12 @@ class Write:
 
 
 def _landed(catalog: Catalog, database: str, writer: str, shares: Sequence[WrittenShare]) -> Committed | None:
-    """The commit that names what was put, if there is one."""
+    """The commit that names what was put, if there is one, be it covered by a checkpoint by now or not."""
     put = {segment.place for share in shares for segment in share.segments}
-    for t in catalog.database(database).view().tail:
-        if t.writer == writer and any(segment.place in put for segment in t.segments):
+    files = catalog.database(database).files
+    for head in reversed(list(files.transactions(writer))[-_MADE_SINCE:]):
+        t = files.transaction(writer, head)
+        if any(segment.place in put for segment in t.segments):
             return Committed(t.revision, uuid_text(t.uuid), t.commit_time, f"{writer}@{t.revision}")
     return None
 
@@ -136,6 +140,11 @@ def plan_write(given: Mapping[str, str], schema: StructType, *, overwrite: bool 
     database = place.open().database(asked.database)
     put = share_task(database, writer, asked.table, EventKind.PUT)
     by_column = asked.operation is None and OPERATION in rows.names and OPERATION not in put.table.by_name
+    if by_column and not pa.types.is_string(rows.field(OPERATION).type):
+        raise InvalidRows(
+            f"The column {OPERATION!r} is of the type {rows.field(OPERATION).type}, and says no operation.",
+            next_step=f"Make it a string that says {', '.join(OPERATIONS)}, or give the option operation, or rename it.",
+        )
     kinds = [_KINDS[name] for name in OPERATIONS] if by_column else [_KINDS[asked.operation or "put"]]
     tasks = {kind: put if kind is EventKind.PUT else share_task(database, writer, asked.table, kind) for kind in kinds}
     for kind in kinds:
