@@ -142,15 +142,16 @@ class Catalog:
         keep_tombstones: bool | None = None,
         tombstone_retention: Age | None = None,
         rename: Mapping[str, str] | None = None,
+        remove: Iterable[str] = (),
         database: str = DEFAULT_DATABASE,
         writer: str | None = None,
     ) -> CreatedTable:
         """Make a table of an Arrow schema, or of that of Arrow data or a frame, known to this catalog and declare it in a database.
 
-        Called again it changes the table to the schema: what is new is added, what is left out removed, and ``rename`` maps old names to
-        new ones. What is None stays as it is; tombstones are kept by default. Returns the table's ``.proto``. Nothing is committed where
-        the table is so already; it is by a maintainer, by default this machine's, and of a ``writer`` that is none new columns alone count,
-        unless it has made the table.
+        Called again it changes the table to the schema: what is new is added, what is left out has to be named in ``remove``, and
+        ``rename`` maps old names to new ones. What is None stays as it is; tombstones are kept by default. Returns the table's ``.proto``.
+        Nothing is committed where the table is so already; it is by a maintainer, by default this machine's, and of a ``writer`` that is
+        none new columns alone count, unless it has made the table.
 
         ``IncompatibleTable`` for a type that no column has, and for what the table cannot become; ``InvalidName`` for what it, or a column,
         cannot be called.
@@ -165,6 +166,7 @@ class Catalog:
             keep_tombstones=keep_tombstones,
             tombstone_retention=tombstone_retention,
             rename=rename,
+            remove=remove,
         )
         self.registry.refuse_owned(name)
         opened = self.database(database)

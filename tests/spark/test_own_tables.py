@@ -67,7 +67,9 @@ def test_rows_of_before_and_after_a_change_are_read_together(spark: SparkSession
     if native:
         merged(tmp_path)
     before = Catalog(tmp_path).snapshot().version
-    assert bcs.create_table(tmp_path, NAME, later(spark, 10).schema, key=["id"], rename={"n": "count"}).committed is not None
+    schema = later(spark, 10).schema
+    changed = bcs.create_table(tmp_path, NAME, schema, key=["id"], rename={"n": "count"}, remove=["note"])
+    assert changed.committed is not None and changed.removed == ("note",)
     save(later(spark, 10), tmp_path)
 
     def read(table: str = NAME, **options: Any) -> DataFrame:

@@ -86,7 +86,7 @@ def test_p22_each_batch_is_one_commit_also_when_it_is_done_again(files: Files) -
     assert [each["events"] for each in commits] in ([2, 1, 1], [1, 2, 1])
     (writer,) = {each["writer"] for each in commits}
     (application,) = {each["app_id"] for each in commits}
-    assert application == f"{writer}:objects" and writer.startswith("spark-") and len(writer) == 6 + 36
+    assert f"spark-{application}" == f"{writer}:objects" and writer.startswith("spark-") and len(writer) == 6 + 36
     assert [each["app_version"] for each in commits] == [0, 1, 2]
 
 
@@ -148,7 +148,9 @@ def test_one_number_of_an_application_is_of_one_table(spark: SparkSession, tmp_p
     ]
 
 
-@pytest.mark.parametrize(("name", "writer"), [("job", "spark-job"), ("spark-1", "spark-1"), ("a b/c", None), ("x" * 200, None)])
+@pytest.mark.parametrize(
+    ("name", "writer"), [("job", "spark-job"), ("spark-job", "spark-spark-job"), ("a b/c", None), ("x" * 200, None)]
+)
 def test_an_application_has_a_writer_of_its_own_everywhere(name: str, writer: str | None) -> None:
     found = application_writer(name)
     assert found == (writer or found) and len(found) <= 128 and found == application_writer(name)
@@ -189,12 +191,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_a_zombie_of_a_query_commits_nothing(spark: SparkSession, world: World) -> None:
-    zombie, living = (StreamWriter(write(spark, world.store).of_application("spark-q")) for _ in range(2))
+    zombie, living = (StreamWriter(write(spark, world.store).of_application("q")) for _ in range(2))
     late = put(zombie._write, "late")
     for number in range(3):
         living.commit([put(living._write, f"n{number}")], number)
     zombie.commit([late], 2)  # which is done, so that this changes nothing
-    with pytest.raises(StaleBatch, match=r"Batch 1 of 'spark-q'.*Stop this query where another has taken its place"):
+    with pytest.raises(StaleBatch, match=r"Batch 1 of 'q'.*Stop this query where another has taken its place"):
         zombie.commit([late], 1)
     living.commit([put(living._write, "n3")], 3)
     found = Catalog(world.store).snapshot().scan("objects", columns=["name"]).to_arrow()["name"].to_pylist()

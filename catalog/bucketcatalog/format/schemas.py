@@ -59,7 +59,10 @@ _OF_PROTOBUF = range(19_000, 20_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a user says of a table; what is None is as the table has it. ``renamed`` maps names of columns to what they are from now on."""
+    """What a user says of a table; what is None is as the table has it.
+
+    ``renamed`` maps names of columns to what they are from now on; ``removed`` are those that the schema leaves out because they are to go.
+    """
 
     name: str
     schema: pa.Schema
@@ -68,6 +71,7 @@ class Wanted:
     keep_tombstones: bool | None = None
     tombstone_retention_seconds: int | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ def make_table(wanted: Wanted, known: Table | None) -> Made:
     row = file.message_type.add(name=_camel(last))
     scope = f"{file.package}.{row.name}"
     columns = _renamed(wanted, {column.name: column for column in before.columns})
+    _refuse_left_out(wanted, columns)
     unset = {wanted.id} - {*wanted.key}
     _Message(wanted.name, row, scope, before).fill(wanted.schema, columns, key={*wanted.key}, optional=unset)
     _say_options(row, wanted, known)
@@ -306,6 +311,24 @@ def _renamed(wanted: Wanted, known: Mapping[str, Column]) -> Mapping[str, Column
             moved[old] = new
     stay = {name: column for name, column in known.items() if name not in moved}
     return stay | {new: known[old] for old, new in moved.items()}
+
+
+def _refuse_left_out(wanted: Wanted, columns: Mapping[str, Column]) -> None:
+    """``IncompatibleTable`` where the schema leaves out columns that are not said to go, or has one that is; what went before may be."""
+    left_out = [name for name, column in columns.items() if not column.removed and name not in wanted.schema.names]
+    unsaid = [name for name in left_out if name not in wanted.removed]
+    if unsaid:
+        raise IncompatibleTable(
+            f"The schema for table {wanted.name!r} leaves out its columns {', '.join(unsaid)}.",
+            next_step=f"Add them to it, or have them removed: remove={unsaid}.",
+        )
+    kept = [name for name in wanted.removed if name in wanted.schema.names or name not in columns]
+    if kept:
+        why = "is in its schema" if kept[0] in wanted.schema.names else "is none of its columns"
+        raise IncompatibleTable(
+            f"Column {kept[0]!r} of table {wanted.name!r} cannot be removed: it {why}.",
+            next_step="Name in remove what the schema leaves out.",
+        )
 
 
 def _not_renamed(wanted: Wanted, old: str, new: str, why: str) -> IncompatibleTable:

@@ -213,8 +213,9 @@ class Follower:
             last = self._database.snapshot(None, str(end), strict=False).view
             backlog = self._begun(start, last)
             refs = _not_voided(backlog.ahead, backlog.after(len(backlog.ahead)).voids)
+        passed_over: set[frozenset[int]] = set()
         for t in self._database.files.in_turn(sorted(refs, key=_stamp_of)):
-            self._refuse_more_columns(t)
+            self._refuse_more_columns(t, passed_over)
             if not t.set_aside:
                 yield t
             elif not ignore_set_aside:
@@ -225,12 +226,17 @@ class Follower:
                     f"can be taken in: {take_in_command(name)}.",
                 )
 
-    def _refuse_more_columns(self, t: Transaction) -> None:
-        """``IncompatibleTable`` where a transaction's rows have columns that nobody who follows could be shown, now or later."""
+    def _refuse_more_columns(self, t: Transaction, passed_over: set[frozenset[int]]) -> None:
+        """``IncompatibleTable`` where a transaction's rows have columns that nobody who follows could be shown, now or later.
+
+        Those that do not count are ``passed_over``: the database is not asked for them again.
+        """
         known = {column.number for column in self._table.columns}
         said = next((table for table in t.tables if table.name == self._table.name), None)
-        if said is None or known.issuperset(column.number for column in said.columns):
+        numbers = frozenset(column.number for column in said.columns) if said is not None else frozenset[int]()
+        if numbers <= known or numbers in passed_over:
             return
+        passed_over.add(numbers)
         now = self._database.look().definitions.get(self._table.name)  # what one writer says need not count
         more = [] if now is None else [column.name for column in now.columns if column.number not in known]
         if more:

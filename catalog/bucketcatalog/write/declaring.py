@@ -71,6 +71,7 @@ def wanted_table(
     keep_tombstones: bool | None,
     tombstone_retention: Age | None,
     rename: Mapping[str, str] | None,
+    remove: Iterable[str],
 ) -> Wanted:
     """What a user wants of a table; ``InvalidOption`` for what is no schema, no key or no age."""
     if rename is not None and not isinstance(rename, Mapping):
@@ -86,6 +87,7 @@ def wanted_table(
         keep_tombstones=keep_tombstones,
         tombstone_retention_seconds=seconds,
         renamed=rename or {},
+        removed=names_given(remove, "columns to remove", "remove=['note']"),
     )
 
 

@@ -71,7 +71,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return self._write
         if query is None:
             raise InvalidOption("Spark does not say of which query this batch is.", next_step="Give the query a txnAppId.")
-        return self._write.of_application(f"spark-{query}")
+        return self._write.of_application(query)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit what the tasks have put, once; ``StaleBatch`` where a later batch of the query was committed already."""

@@ -163,7 +163,7 @@ def _writer_of(asked: WriteOptions) -> str:
 
 def application_writer(name: str) -> str:
     """The writer of an application that names none: the same on every machine, for it alone knows what it has committed."""
-    text = name if name.startswith(WRITER_PREFIX) else f"{WRITER_PREFIX}{name}"
+    text = f"{WRITER_PREFIX}{name}"
     if re.fullmatch(NAME, text, re.ASCII):
         return text
     return f"{WRITER_PREFIX}{hashlib.sha256(name.encode()).hexdigest()[:32]}"

@@ -80,7 +80,7 @@ def test_rows_of_before_and_after_are_read_together_and_the_past_as_it_was(
     with catalog.writer("node-1") as writer, writer.transaction() as tx:
         tx.delete(NAME, {"id": "old000"})
     checkpoint(catalog, between)
-    made = catalog.create_table(NAME, SECOND, key=["id"], rename={"n": "count"})
+    made = catalog.create_table(NAME, SECOND, key=["id"], rename={"n": "count"}, remove=["note"])
     assert (made.added, made.removed) == (("tags",), ("note",))
     assert made.committed is not None and "reserved 3;" in made.proto and 'reserved "note";' in made.proto
     since = put(Catalog(tmp_path), [second_row(at) for at in range(count)], bucket="two")
@@ -119,7 +119,7 @@ def test_an_update_of_an_old_row_and_a_restore_of_it(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_table(NAME, FIRST, key=["id"])
     before = put(catalog, [first_row(1)], bucket="one")
-    catalog.create_table(NAME, SECOND, key=["id"], rename={"n": "count"})
+    catalog.create_table(NAME, SECOND, key=["id"], rename={"n": "count"}, remove=["note"])
     with catalog.writer("node-1") as writer, writer.transaction() as tx:
         tx.update(NAME, {"id": "old001", "count": 7})
     assert rows(catalog.snapshot(), NAME) == [{"id": "old001", "count": 7, "config": None, "tags": None}]
@@ -131,7 +131,7 @@ def test_what_was_removed_takes_no_values_and_comes_back_with_its_number(tmp_pat
     catalog = Catalog(tmp_path)
     catalog.create_table(NAME, FIRST, key=["id"])
     put(catalog, [first_row(1)], bucket="one")
-    catalog.create_table(NAME, FIRST.remove(2), key=["id"])
+    catalog.create_table(NAME, FIRST.remove(2), key=["id"], remove=["note"])
     for opened in (catalog, Catalog(tmp_path)):
         with opened.writer("node-1") as writer, writer.transaction() as tx, pytest.raises(InvalidRows, match="'note'"):
             tx.put(NAME, {"id": "x", "note": "n"})
@@ -144,10 +144,10 @@ def test_what_was_removed_takes_no_values_and_comes_back_with_its_number(tmp_pat
     other = FIRST.set(2, pa.field("note", pa.int64()))
     with pytest.raises(IncompatibleTable, match=r"'note'.*is string, and cannot become int64"):
         catalog.create_table(NAME, other, key=["id"])
-    catalog.create_table(NAME, FIRST.remove(2), key=["id"])
+    catalog.create_table(NAME, FIRST.remove(2), key=["id"], remove=["note"])
     assert "int64 note = 5;" in catalog.create_table(NAME, other, key=["id"]).proto, "another column that is called so"
     assert rows(catalog.snapshot(), NAME) == [{**first_row(1), "note": None}]
-    assert "reserved 3, 5;" in catalog.create_table(NAME, FIRST.remove(2), key=["id"]).proto
+    assert "reserved 3, 5;" in catalog.create_table(NAME, FIRST.remove(2), key=["id"], remove=["note"]).proto
     put(catalog, [{"id": "a", "n": 1}], bucket="two")
     checkpoint(catalog, "all")
     assert [row["id"] for row in rows(catalog.snapshot(), NAME)] == ["a", "old001"]
@@ -173,6 +173,13 @@ def test_the_same_again_commits_nothing_whoever_says_it(tmp_path: Path) -> None:
 
 
 REFUSED = {
+    "what is left out": (
+        {"schema": FIRST.remove(3).remove(2)},
+        "leaves out its columns note, config",
+    ),
+    "a part of what is left out": ({"schema": FIRST.remove(3).remove(2), "remove": ["note"]}, "leaves out its columns config"),
+    "a removal of what is there": ({"remove": ["note"]}, "'note' of table 'jobs.runs' cannot be removed: it is in its schema"),
+    "a removal of nothing": ({"remove": ["nope"]}, "'nope' of table 'jobs.runs' cannot be removed: it is none of its columns"),
     "another type": (
         {"schema": FIRST.set(1, pa.field("n", pa.string()))},
         "'n' of table 'jobs.runs' is int32, and cannot become string",
@@ -226,14 +233,17 @@ def test_who_did_not_make_a_table_adds_columns_alone_unless_a_maintainer(tmp_pat
     renamed = wider.set(1, pa.field("count", pa.int32()))
     for given, options, what in (
         (renamed, {"rename": {"n": "count"}}, "count"),
-        (wider.remove(2), {}, "note"),
+        (wider.remove(2), {"remove": ["note"]}, "note"),
         (wider, {"tombstone_retention": "1h"}, "tombstone_retention_seconds"),
     ):
         with pytest.raises(IncompatibleTable, match=f"'node-2' cannot say what becomes of {what}.*'node-1'") as caught:
             Catalog(tmp_path).create_table(NAME, given, key=["id"], writer="node-2", **options)
         assert "maintainer-" in caught.value.next_step
     assert Catalog(tmp_path).create_table(NAME, renamed, key=["id"], rename={"n": "count"}, writer="node-1").committed is not None
-    assert Catalog(tmp_path).create_table(NAME, wider.remove(2), key=["id"], rename={"count": "n"}).committed is not None
+    assert (
+        Catalog(tmp_path).create_table(NAME, wider.remove(2), key=["id"], rename={"count": "n"}, remove=["note"]).committed
+        is not None
+    )
     with pytest.raises(IncompatibleTable, match=r"'node-1' cannot say what becomes of note.*: maintainers can"):
         Catalog(tmp_path).create_table(NAME, wider, key=["id"], writer="node-1")
     assert Catalog(tmp_path).snapshot().scan(NAME).schema.names == ["id", "n", "config", "more"]
@@ -323,11 +333,11 @@ def test_a_clone_has_tables_without_rows(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "lake")
     catalog.create_table(NAME, FIRST, key=["id"])
     put(catalog, [], bucket="b")
-    catalog.create_table(NAME, FIRST.remove(2), key=["id"])
+    catalog.create_table(NAME, FIRST.remove(2), key=["id"], remove=["note"])
     catalog.clone(tmp_path / "copy")
     copied = Catalog(tmp_path / "copy")
     assert copied.snapshot().scan(NAME).schema.names == ["id", "n", "config"]
-    assert copied.create_table(NAME, FIRST.remove(2), key=["id"], writer="node-9").committed is None
+    assert copied.create_table(NAME, FIRST.remove(2), key=["id"], remove=["note"], writer="node-9").committed is None
 
 
 CHILD = """
@@ -352,7 +362,11 @@ def test_another_process_that_knows_the_url_alone_reads_and_writes_it_at_once(tm
     catalog.create_table(NAME, FIRST.remove(3), key=["id"])
     assert child({"id": "x", "n": 1, "note": "y"}) == {"columns": ["id", "n", "note"], "rows": []}
     catalog.create_table(
-        NAME, pa.schema([("id", pa.string()), ("count", pa.int64()), ("ok", pa.bool_())]), key=["id"], rename={"n": "count"}
+        NAME,
+        pa.schema([("id", pa.string()), ("count", pa.int64()), ("ok", pa.bool_())]),
+        key=["id"],
+        rename={"n": "count"},
+        remove=["note"],
     )
     found = child({"id": "y", "count": 1 << 40, "ok": True})
     assert found == {"columns": ["id", "count", "ok"], "rows": [{"id": "x", "count": 1, "ok": None}]}
