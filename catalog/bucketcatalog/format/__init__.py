@@ -31,6 +31,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     arrow_types     which column a type of Arrow makes
     proto_text      a .proto as text
     compiled        compiled .proto files as compilers write them down
+    wanted          what a user wants of a table, against the columns that it has
     schemas         tables from schemas of Arrow, with the numbers that they have
     authority       who decides what a table is, and what is left out of it
     segments        Parquet files of one run, with filters and an index before the footer

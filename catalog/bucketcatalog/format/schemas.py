@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from .definitions import table_of, walk_types
 from .evolution import WIDER
 from .proto_text import proto_text
 from .reserved import Reserved
+from .wanted import Wanted, refuse_left_out, renamed
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _WIRE = {
@@ -57,23 +58,6 @@ _OF_PROTOBUF = range(19_000, 20_000)
 """Numbers that no field may have."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a user says of a table; what is None is as the table has it.
-
-    ``renamed`` maps names of columns to what they are from now on; ``removed`` are those that the schema leaves out because they are to go.
-    """
-
-    name: str
-    schema: pa.Schema
-    key: tuple[str, ...]
-    id: str | None = None
-    keep_tombstones: bool | None = None
-    tombstone_retention_seconds: int | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    removed: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class Made:
     """A table that was made of a schema, the text of its ``.proto``, and the file that it belongs into, below a ``--proto_path``."""
@@ -105,8 +89,8 @@ def make_table(wanted: Wanted, known: Table | None) -> Made:
     )
     row = file.message_type.add(name=_camel(last))
     scope = f"{file.package}.{row.name}"
-    columns = _renamed(wanted, {column.name: column for column in before.columns})
-    _refuse_left_out(wanted, columns)
+    columns = renamed(wanted, {column.name: column for column in before.columns})
+    refuse_left_out(wanted, columns)
     unset = {wanted.id} - {*wanted.key}
     _Message(wanted.name, row, scope, before).fill(wanted.schema, columns, key={*wanted.key}, optional=unset)
     _say_options(row, wanted, known)
@@ -292,50 +276,6 @@ def _wire(type_: DataType, known: Column | None) -> Any:
     if known is None:
         return _WIRE[type_]
     return known.wire_type if known.type is type_ else WIDER.get(known.wire_type, _WIRE[type_])
-
-
-def _renamed(wanted: Wanted, known: Mapping[str, Column]) -> Mapping[str, Column]:
-    """The known columns by what they are called from now on, also those that were removed. What has been renamed before stays so."""
-    shown = {name for name, column in known.items() if not column.removed}
-    moved: dict[str, str] = {}
-    for old, new in wanted.renamed.items():
-        if new not in wanted.schema.names or new in moved.values():
-            raise _not_renamed(
-                wanted, old, new, f"{'two columns' if new in moved.values() else 'no column of the schema'} would be that"
-            )
-        if old in shown and new in shown and new not in wanted.renamed:
-            raise _not_renamed(wanted, old, new, "the table has both")
-        if old not in shown and new not in shown:
-            raise _not_renamed(wanted, old, new, "the table has neither")
-        if old in shown:
-            moved[old] = new
-    stay = {name: column for name, column in known.items() if name not in moved}
-    return stay | {new: known[old] for old, new in moved.items()}
-
-
-def _refuse_left_out(wanted: Wanted, columns: Mapping[str, Column]) -> None:
-    """``IncompatibleTable`` where the schema leaves out columns that are not said to go, or has one that is; what went before may be."""
-    left_out = [name for name, column in columns.items() if not column.removed and name not in wanted.schema.names]
-    unsaid = [name for name in left_out if name not in wanted.removed]
-    if unsaid:
-        raise IncompatibleTable(
-            f"The schema for table {wanted.name!r} leaves out its columns {', '.join(unsaid)}.",
-            next_step=f"Add them to it, or have them removed: remove={unsaid}.",
-        )
-    kept = [name for name in wanted.removed if name in wanted.schema.names or name not in columns]
-    if kept:
-        why = "is in its schema" if kept[0] in wanted.schema.names else "is none of its columns"
-        raise IncompatibleTable(
-            f"Column {kept[0]!r} of table {wanted.name!r} cannot be removed: it {why}.",
-            next_step="Name in remove what the schema leaves out.",
-        )
-
-
-def _not_renamed(wanted: Wanted, old: str, new: str, why: str) -> IncompatibleTable:
-    return IncompatibleTable(
-        f"Column {old!r} of table {wanted.name!r} cannot be renamed to {new!r}: {why}.",
-        next_step="Map what a column is called in the table to what the schema calls it.",
-    )
 
 
 def _refuse_unsayable(known: Table) -> None:

@@ -18,7 +18,8 @@ Before it come the store and the format; after it the state, which is given log 
     view         a causally closed cut, its checkpoints and its tail
     discovery    the cut of now or of a time, by listing
     pruned       what pruning leaves: what to say of a file that is gone, and what stays for tags
-    ancestry     the cut that a version names, completed, and what lies between two
+    ancestry     the cut that a version names, completed
+    between      the transactions from one cut back to another
     salvage      the log with stand-ins for what cannot be read
     timeline     a writer's own timeline: parents, commit times, publishing, foreign branches
     versions     which cut a time, a version or a tag names

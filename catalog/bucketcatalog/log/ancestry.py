@@ -1,4 +1,4 @@
-"""Log views of a cut that somebody names, and what lies between two: followed from its heads, parent by parent.
+"""Log views of a cut that somebody names: followed from its heads, parent by parent.
 
 What follows what on a timeline, and what a commit had read of others, however long ago.
 """
@@ -6,17 +6,15 @@ What follows what on a timeline, and what a commit had read of others, however l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Sequence
 
-from ..errors import UNREADABLE, BucketCatalogError, InvalidVersion, MissingObject
+from ..errors import UNREADABLE, InvalidVersion, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
 from ..model.cuts import Cut, Head, Ref
 from .coverage import Covered, choose, is_partial
 from .files import LogFiles
-from .horizon import BEGIN_ANEW, Horizon
+from .horizon import Horizon
 from .pruned import KeptCheckpoints
 from .trust import is_trusted
 from .view import Gathering, LogView, missed, view_of
@@ -241,7 +239,7 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
     """Fetch the uncovered ancestors of a cut, part of which was ``asked`` for; returns the chosen checkpoints that lie not within it."""
     checkpoints = gathering.covered.checkpoints
     for writer in cut.heads:
-        _read_ahead(gathering.covered, writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
+        gathering.covered.read_ahead(writer, gathering.covered.list_from(writer), cut.newest_revision(writer))
     tops = {ref for c in checkpoints for ref in c.cut.refs()}
     named = set(asked.refs())
     reached: set[Ref] = set()
@@ -266,20 +264,6 @@ def _walk(gathering: Gathering, cut: Cut, asked: Cut) -> list[Checkpoint]:
     return [c for c in checkpoints if not _lies_within(c, reached, gathering.covered)]
 
 
-def _read_ahead(covered: Covered, writer: str, first: int, last: int) -> None:
-    """Read the transactions at these revisions that are not covered, where many at once pay."""
-    covered.files.read_ahead(_ahead(covered, writer, first, last))
-
-
-def _ahead(covered: Covered, writer: str, first: int, last: int) -> list[Ref]:
-    """The transactions at these revisions that are not covered, where it pays to ask for many at once."""
-    if covered.files.concurrency < 2 or last - first < 2:
-        return []
-    heads = list(takewhile(lambda head: head.revision <= last + 1, covered.files.transactions(writer, first)))
-    covered.know(writer, heads, first)
-    return [Ref(writer, h) for h in heads if h.revision <= last and not covered.holds(writer, h)]
-
-
 def _lies_within(checkpoint: Checkpoint, reached: set[Ref], covered: Covered) -> bool:
     refs = list(checkpoint.cut.refs())
     others = Covered(covered.files, [c for c in covered.checkpoints if c is not checkpoint], covered.horizon)
@@ -298,33 +282,6 @@ def _named_transaction(files: LogFiles, ref: Ref, named: set[Ref]) -> Transactio
         ) from None
 
 
-def transactions_between(
-    files: LogFiles, start: LogView, end: Cut, met: Callable[[Transaction], None] | None = None
-) -> list[Transaction]:
-    """The transactions in the cut ``end`` and not in the view ``start``, by stamp; ``HistoryPruned`` where some may have been deleted.
-
-    ``met`` is as of ``back_to``, and may be given branches that are not in the cut.
-    """
-    covered = refuse_pruned(files, start)
-    tail = {t.ref for t in start.tail}
-    known: dict[Ref, Transaction] = {}
-    for writer in end.heads:
-        with suppress(BucketCatalogError):  # what cannot be read is no error before it is asked for
-            ahead = _ahead(covered, writer, start.cut.newest_revision(writer) + 1, end.newest_revision(writer))
-            for t in files.in_turn(ahead):
-                known[t.ref] = _taken(t, met)
-    return back_to(files, end, lambda ref: ref in tail or covered.holds(*ref), met=met, known=known)
-
-
-def refuse_pruned(files: LogFiles, start: LogView) -> Covered:
-    """What the view covers; ``HistoryPruned`` where something that was committed after its cut may have been deleted."""
-    covered = Covered(files, start.checkpoints, start.horizon)
-    if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
-        what = f"The version {start.cut}" if start.cut.heads else "The beginning"
-        raise start.horizon.refusal(what, BEGIN_ANEW)
-    return covered
-
-
 def lies_within(files: LogFiles, checkpoint: Checkpoint, cut: Cut, horizon: Horizon | None) -> bool:
     """Whether a cut contains all that a checkpoint covers, as it must of the next horizon's so that what comes after it can be read.
 
@@ -334,77 +291,3 @@ def lies_within(files: LogFiles, checkpoint: Checkpoint, cut: Cut, horizon: Hori
     if any(cut.newest_revision(writer) < checkpoint.cut.newest_revision(writer) for writer in checkpoint.cut.heads):
         return False
     return not _walk(Gathering(files, Covered(files, [checkpoint], horizon)), cut, Cut())
-
-
-def still_there(files: LogFiles, view: LogView) -> list[Transaction]:
-    """The transactions in the view's cut that have not been deleted, by stamp."""
-    for writer in view.cut.heads:
-        _read_ahead(Covered(files, ()), writer, 0, view.cut.newest_revision(writer))
-    return back_to(files, view.cut, lambda _: False, view.horizon)
-
-
-def rests_on_what_is_gone(files: LogFiles, cut: Cut, horizon: Horizon) -> bool:
-    """Whether transactions of the cut were deleted before the horizon, and no other is missing: a damaged one may be put back."""
-    covered = Covered(files, (), horizon)
-    missing: list[Ref] = []
-    done: set[Ref] = set()
-    pending = list(cut.refs())
-    while pending:
-        ref = pending.pop()
-        if ref in done:
-            continue
-        done.add(ref)
-        try:
-            pending += files.transaction(*ref).parent_refs
-        except MissingObject:
-            missing.append(ref)
-    return bool(missing) and all(covered.is_gone(*ref) for ref in missing)
-
-
-def blamed(files: LogFiles, error: MissingObject, cut: Cut, horizon: Horizon | None) -> MissingObject:
-    """The error for what is gone, with who in the cut refers to it, be that covered or not."""
-    try:
-        return missed(error, {t.ref: t for t in back_to(files, cut, lambda ref: not files.is_there(*ref), horizon)})
-    except UNREADABLE:
-        return error
-
-
-def back_to(
-    files: LogFiles,
-    cut: Cut,
-    stops_at: Callable[[Ref], bool],
-    horizon: Horizon | None = None,
-    met: Callable[[Transaction], None] | None = None,
-    known: Mapping[Ref, Transaction] | None = None,
-) -> list[Transaction]:
-    """The transactions from a cut's heads back to where it stops; with a ``horizon`` also to what is gone before that.
-
-    Who takes each with its events as it is ``met`` gets them without: there may be more of these than fit into memory. Those that are
-    ``known`` were met already.
-    """
-    known = {} if known is None else known
-    found: dict[Ref, Transaction] = {}
-    done: set[Ref] = set()
-    pending = list(cut.refs())
-    while pending:
-        ref = pending.pop()
-        if ref in done or stops_at(ref):
-            continue
-        done.add(ref)
-        try:
-            transaction = known[ref] if ref in known else _taken(files.transaction(*ref), met)
-        except MissingObject as error:
-            if horizon is None or ref.head.revision >= horizon.floor(ref.writer):
-                raise missed(error, found) from None
-            continue
-        found[ref] = transaction
-        pending += transaction.parent_refs
-    return sorted(found.values(), key=lambda transaction: transaction.stamp)
-
-
-def _taken(transaction: Transaction, met: Callable[[Transaction], None] | None) -> Transaction:
-    """The transaction as it is kept once it was met."""
-    if met is None:
-        return transaction
-    met(transaction)
-    return transaction.without_events()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import takewhile
 
 from ..format.checkpoints import Checkpoint
 from ..model.cuts import Head, Ref
@@ -51,6 +52,18 @@ class Covered:
         self._timelines[writer] = (first, by_revision)
         for key in [key for key in self._covered_at if key[1] == writer]:
             del self._covered_at[key]
+
+    def ahead(self, writer: str, first: int, last: int) -> list[Ref]:
+        """The transactions at these revisions that are not covered, where it pays to ask for many at once; else none."""
+        if self.files.concurrency < 2 or last - first < 2:
+            return []
+        heads = list(takewhile(lambda head: head.revision <= last + 1, self.files.transactions(writer, first)))
+        self.know(writer, heads, first)
+        return [Ref(writer, head) for head in heads if head.revision <= last and not self.holds(writer, head)]
+
+    def read_ahead(self, writer: str, first: int, last: int) -> None:
+        """Read these, so that they are at hand for a while."""
+        self.files.read_ahead(self.ahead(writer, first, last))
 
     def list_from(self, writer: str) -> int:
         """The first revision from which a reader must list the writer's timeline."""

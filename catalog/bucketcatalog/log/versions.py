@@ -15,7 +15,8 @@ from ..format.records import TagEntry
 from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, parse_causal, parse_time, shown_age, shown_time
-from .ancestry import blamed, causal_cut, rests_on_what_is_gone, version_view
+from .ancestry import causal_cut, version_view
+from .between import blamed, rests_on_what_is_gone
 from .discovery import newest_view, view_at
 from .entries import TagState, tags_of, tags_that_hold
 from .files import LogFiles

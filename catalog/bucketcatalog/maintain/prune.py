@@ -19,7 +19,8 @@ from ..checkpoint.publish import publish
 from ..errors import BucketCatalogError, HistoryPruned, InvalidVersion, MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.records import Boundary, CheckpointLink, PinEntry
-from ..log.ancestry import lies_within, refuse_pruned, rests_on_what_is_gone, version_view
+from ..log.ancestry import lies_within, version_view
+from ..log.between import refuse_pruned, rests_on_what_is_gone
 from ..log.coverage import Covered
 from ..log.entries import tags_of, tags_that_hold
 from ..log.files import FilesWithout, LogFiles

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOption, SetAsideError, take_in_command
 from ..format.transactions import Transaction
-from ..log.ancestry import transactions_between
+from ..log.between import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..log.pruned import telling_of_prunes

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from .. import clock, limits
 from ..errors import IncompatibleTable, InvalidVersion, MissingObject, SetAsideError, take_in_command
 from ..format.transactions import Transaction
-from ..log.ancestry import transactions_between, version_view
+from ..log.ancestry import version_view
+from ..log.between import transactions_between
 from ..log.entries import voids_of
 from ..log.versions import telling_to_begin_anew
 from ..log.view import LogView

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..format.checkpoints import Checkpoint
 from ..format.runs import SegmentReference, StoredPart
-from ..log.ancestry import still_there
+from ..log.between import still_there
 from ..log.entries import tags_of
 from ..log.pins import holds_until, pins_in, pins_that_hold
 from ..log.pruned import telling_of_prunes

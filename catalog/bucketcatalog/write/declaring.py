@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ..errors import InvalidOption
-from ..format.schemas import Wanted, make_table
+from ..format.schemas import make_table
+from ..format.wanted import Wanted
 from ..model.names import names_given
 from ..model.tables import Table
 from ..model.times import Age, age_micros

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from .. import limits
 from ..errors import NotFound
 from ..format.records import PinEntry
-from ..log.ancestry import refuse_pruned, without_ancestors
+from ..log.ancestry import without_ancestors
+from ..log.between import refuse_pruned
 from ..log.pins import pins_in
 from ..log.versions import Version, telling_to_begin_anew
 from ..model.html import html_facts

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...log.ancestry import transactions_between
+from ...log.between import transactions_between
 from ...model.events import EventKind
 from ...model.facts import Facts
 from ...model.render import output_schema, render

@@ -19,7 +19,8 @@ from ...errors import UNREADABLE, IncompatibleTable, InvalidVersion, UnknownTabl
 from ...format.authority import Definitions
 from ...format.checkpoints import Checkpoint
 from ...format.held import Held
-from ...log.ancestry import back_to, version_view
+from ...log.ancestry import version_view
+from ...log.between import back_to
 from ...log.coverage import Covered, is_partial
 from ...log.entries import latest_results, overtaken, tags_of, without_events
 from ...log.files import ChosenFiles, LogFiles

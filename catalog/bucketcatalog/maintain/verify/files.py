@@ -9,7 +9,8 @@ from typing import TypeVar
 from ...errors import BucketCatalogError, HistoryPruned, MissingObject
 from ...format.checkpoints import Checkpoint
 from ...format.records import TagEntry
-from ...log.ancestry import rests_on_what_is_gone, version_view
+from ...log.ancestry import version_view
+from ...log.between import rests_on_what_is_gone
 from ...log.coverage import Covered
 from ...log.entries import states_of
 from ...log.files import LogFiles
