@@ -81,14 +81,14 @@ def test_a_query_that_starts_at_a_tag_brings_what_came_after_it(spark: SparkSess
         put(one, "a")
         Catalog(path).tag("nightly")
         put(one, "b")
-        for more in (["b"], ["c"]):
+        for newest in ("b", "c"):
             events = spark.readStream.format("bucketcatalog").option("startingVersion", "nightly").load(str(path))
             query = events.writeStream.format("parquet").options(
                 checkpointLocation=str(tmp_path / "state"), path=str(tmp_path / "out")
             )
             query.trigger(availableNow=True).start().awaitTermination()
             Catalog(path).tag("nightly", replace=True)
-            assert more[0] in {row.name for row in spark.read.parquet(str(tmp_path / "out")).collect()}
+            assert newest in {row.name for row in spark.read.parquet(str(tmp_path / "out")).collect()}
             put(one, "c")
     assert sorted(row.name for row in spark.read.parquet(str(tmp_path / "out")).collect()) == ["b", "c"]
 

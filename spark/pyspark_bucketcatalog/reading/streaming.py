@@ -53,9 +53,9 @@ _AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME = (
     "state of time",
 )
 _STATE_OF_NOW = "state of now"
-_BEGINNINGS = (_AFTER_VERSION, _AFTER_TIME, _STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW)
+_STATES = frozenset({_STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW})
+_BEGINNINGS = _STATES | {_AFTER_VERSION, _AFTER_TIME}
 """Where a stream begins; no writer can be called so."""
-_STATES = {_STATE_OF_VERSION, _STATE_OF_TIME, _STATE_OF_NOW}
 _TABLE = "of table"
 """What the offset says beside its heads: a cut is of a database, and another table's events up to there were not received."""
 _BEGUN = "begins here"
@@ -179,7 +179,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not asked:
             return self._offset(self._follower.newest().cut)
         start, limit = asked
-        if start.keys() & set(_BEGINNINGS):
+        if start.keys() & _BEGINNINGS:
             cut = self._follower.newest().cut if _STATE_OF_NOW in start else self._begun(start).cut
             self._pin(cut)  # before the state is read: it may take long
             return {**self._offset(cut), _BEGUN: True}
@@ -208,16 +208,15 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Of a first batch before 4.2 that is so for as long as where the options say that it begins stays the same.
         """
-        if _BEGUN in end and start.keys() & set(_BEGINNINGS):
+        tasks: list[ReadTask] = []
+        if start != end and (_BEGUN in end or _STATE_OF_NOW in start):
             tasks = self._state(self._snapshot(version=str(self._cut(end)))) if start.keys() & _STATES else []
-        else:
-            tasks = [] if start == end else self._tasks(start, self._cut(end))
+        elif start != end:
+            tasks = self._tasks(start, self._cut(end))
         return [TaskPartition(task) for task in tasks]
 
     def _tasks(self, start: Json, end: Cut) -> list[ReadTask]:
         asked = self._stream.options
-        if _STATE_OF_NOW in start:
-            return self._state(self._snapshot(version=str(end)))
         tasks: list[ReadTask] = []
         if _STATE_OF_VERSION in start or _STATE_OF_TIME in start:
             tasks += self._state(self._begun(start))
@@ -231,7 +230,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _reached(self, start: Json) -> Cut:
         """The cut that a batch starts from."""
-        return self._cut(start) if not start.keys() & set(_BEGINNINGS) else self._begun(start).cut
+        return self._cut(start) if not start.keys() & _BEGINNINGS else self._begun(start).cut
 
     def _begun(self, start: Json) -> Snapshot:
         """The snapshot that a query begins with, or after."""
