@@ -68,11 +68,10 @@ def cluster() -> Iterator[str]:
         yield url
 
 
-if __name__ == "__main__":
-    stack = ExitStack()
-    is_cluster = MASTER == "cluster"
+def write(url: str, *, is_cluster: bool) -> None:
+    """Append the rows; where there is a cluster one of its executors is lost meanwhile."""
     session = (
-        SparkSession.builder.master(stack.enter_context(cluster()) if is_cluster else MASTER)
+        SparkSession.builder.master(url)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
@@ -98,8 +97,15 @@ if __name__ == "__main__":
     )
     session.range(2).count()
     if is_cluster:
-        threading.Thread(target=kill_in_the_middle, args=[session.sparkContext.applicationId]).start()
+        threading.Thread(target=kill_in_the_middle, args=[session.sparkContext.applicationId], daemon=True).start()
     rows.write.format("bucketcatalog").options(txnAppId="job", txnVersion=1).mode("append").save(CATALOG)
     print("written")
     session.stop()
-    stack.close()
+
+
+if __name__ == "__main__":
+    if MASTER == "cluster":
+        with cluster() as master:
+            write(master, is_cluster=True)
+    else:
+        write(MASTER, is_cluster=False)
