@@ -33,6 +33,7 @@ def damaged(copied: Sample) -> Path:
     return file
 
 
+@pytest.mark.once
 def test_the_rest_is_read_where_that_is_asked_for(own: SparkSession, copied: Sample, damaged: Path) -> None:
     lost = rows(copied.catalog.snapshot(ignore_corruption=True).scan("damage").to_arrow())
     assert [damaged.name in row["file"] for row in lost] == [True]
@@ -48,6 +49,7 @@ def test_the_rest_is_read_where_that_is_asked_for(own: SparkSession, copied: Sam
         assert rows(read(own, copied.path, table=name, ignoreCorruption=True)) == rows(kept)
 
 
+@pytest.mark.once
 def test_a_linked_directory_is_read_past_where_that_is_asked_for(own: SparkSession, copied: Sample, tmp_path: Path) -> None:
     """Executors open the catalog anew, and meet the link again."""
     name = "somebody/photos/transactions/linked"

@@ -123,6 +123,7 @@ def test_a_checkpoint_that_merges_everything_changes_no_frame(spark: SparkSessio
     assert [names(frame) for frame in (*frames, *planned)] == [EVERYTHING, EVERYTHING[:ROWS]] * 2
 
 
+@pytest.mark.once
 def test_a_frame_of_what_was_pruned_is_an_error_that_says_so_and_one_of_what_stays_is_not(spark: SparkSession, old: Old) -> None:
     planned, waiting = read(spark, str(old.path)), read(spark, str(old.path))
     assert planned.count() == ROWS + 10
@@ -177,6 +178,7 @@ def test_a_feed_of_what_was_pruned_is_an_error_that_says_so(old: Old, asked_befo
         list(rows_of(planned))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("overlay_through_python", [False, True])
 def test_a_native_frame_of_what_was_pruned_is_an_error_and_one_of_what_stays_is_not(
     spark: SparkSession, old: Old, overlay_through_python: bool, monkeypatch: pytest.MonkeyPatch

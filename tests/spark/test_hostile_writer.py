@@ -110,6 +110,7 @@ def test_a_bad_file_stops_reads_and_jobs_by_name_until_it_is_set_aside(spark: Sp
     assert of_others(spark, mallory) == expected
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("forge", UNREADABLE.values(), ids=UNREADABLE)
 def test_rows_that_cannot_be_read_stop_executors_by_name_and_are_read_past_where_asked_for(
     spark: SparkSession, mallory: Mallory, forge: Forging
@@ -125,6 +126,7 @@ def test_rows_that_cannot_be_read_stop_executors_by_name_and_are_read_past_where
     assert of_others(spark, mallory) == expected
 
 
+@pytest.mark.once
 def test_what_is_set_aside_is_not_read_by_executors(spark: SparkSession, mallory: Mallory) -> None:
     with Catalog(mallory.store).writer("mallory") as writer, writer.transaction() as tx:
         tx.put("objects", [obj(f"mallory bulk {number:05}") for number in range(20_000)])

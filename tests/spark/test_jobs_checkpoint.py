@@ -139,6 +139,7 @@ def test_a_task_that_runs_twice_counts_once(spark: SparkSession, copied: Sample,
     assert answers(path) == before
 
 
+@pytest.mark.once
 def test_a_task_that_dies_for_good_publishes_nothing(spark: SparkSession, copied: Sample, small_tasks: None) -> None:
     before = answers(copied.path)
 

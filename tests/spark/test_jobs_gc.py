@@ -99,6 +99,7 @@ def test_data_that_nothing_names_is_deleted_on_executors_and_only_that(
     assert names(lake, "deleted_objects") == [] and names(lake, "deleted_buckets") == ["old"]
 
 
+@pytest.mark.once
 def test_a_callable_deletes_on_executors_and_what_it_leaves_is_kept(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     asked, refused = tmp_path / "asked", an_id("07")
     asked.mkdir()
@@ -129,6 +130,7 @@ FILES = (
 )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("root", ["data", "lake/w/default/data"])
 def test_data_that_a_table_with_other_columns_names_stays(spark: SparkSession, tmp_path: Path, root: str) -> None:
     store = Earlier(LocalStore(tmp_path / "lake"))
@@ -165,6 +167,7 @@ def test_a_tag_keeps_what_it_has_live(spark: SparkSession, lake: Path) -> None:
     assert (done.tagged, done.purged) == (24, 0) and len(left(lake)) == 22
 
 
+@pytest.mark.once
 def test_rows_whose_parent_has_ended_are_ended(spark: SparkSession, lake: Path, small_tasks: None) -> None:
     told = bcs.jobs.reap(spark, lake)
     here = Catalog(lake).reap()

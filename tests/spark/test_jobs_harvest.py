@@ -58,6 +58,7 @@ def test_a_tree_is_harvested_row_for_row_as_without_spark(spark: SparkSession, s
     assert sorted(mine.rglob("*")) == before
 
 
+@pytest.mark.once
 def test_any_other_url_is_harvested_row_for_row(spark: SparkSession, small: None, tmp_path: Path) -> None:
     root = make_tree(tmp_path / "tree", [name for name in NAMES if not name.startswith(b"bad")])
     mine, alone = tmp_path / "mine", Catalog(tmp_path / "alone")
@@ -70,6 +71,7 @@ def test_any_other_url_is_harvested_row_for_row(spark: SparkSession, small: None
     assert bcs.jobs.harvest(spark, f"local://{root}", mine).transactions == ()
 
 
+@pytest.mark.once
 def test_a_dry_run_writes_nothing_and_says_the_same(spark: SparkSession, tmp_path: Path) -> None:
     root = make_tree(tmp_path / "tree", NAMES)
     told = bcs.jobs.harvest(spark, root, tmp_path / "lake", dry_run=True, include=["big/*"])

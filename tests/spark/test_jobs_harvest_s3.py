@@ -38,6 +38,7 @@ def fill(s3: Any, bucket: str, keys: list[str], body: bytes = b"x") -> None:
         s3.put_object(Bucket=bucket, Key=key, Body=body)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("versioned", [False, True])
 def test_a_bucket_is_harvested_row_for_row_as_without_spark(
     spark: SparkSession, server: Server, s3: Any, bucket: str, tmp_path: Path, versioned: bool
@@ -85,6 +86,7 @@ def test_headers_and_tags_are_asked_for_by_tasks(
     assert (row["content_type"], dict(row["user_metadata"]), dict(row["tags"])) == ("text/odd", {"at": "7"}, {"n": "7"})
 
 
+@pytest.mark.once
 def test_a_catalog_in_the_bucket_is_left_out_and_credentials_are_shown_nowhere(
     spark: SparkSession, server: Server, s3: Any, bucket: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -268,6 +268,7 @@ class TestAttach:
         assert own.table("log").count() == read(own, changed.path, table="log").count()
 
 
+@pytest.mark.once
 def test_events_and_tables_about_the_catalog_are_read_too(spark: SparkSession, merged: Lake) -> None:
     for options in ({"readChangeFeed": True}, {"table": "segments"}, {"table": "log"}):
         assert rows(bcs.read(spark, merged.path, **options)) == rows(read(spark, merged.path, **options))
@@ -284,6 +285,7 @@ def test_an_empty_state_and_a_bucket_that_is_not_there(spark: SparkSession, merg
         bcs.read(spark, merged.path, nativ=True)
 
 
+@pytest.mark.once
 def test_rows_through_python_are_many_to_spark_however_few_columns_they_have(spark: SparkSession, sample: Sample) -> None:
     frame = bcs.read(spark, sample.path, columns="name", native=False)
     small = spark.range(10).selectExpr("cast(id AS string) AS name")

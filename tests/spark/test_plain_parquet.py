@@ -64,6 +64,7 @@ def rebased(spark: SparkSession, lake: Lake, mode: str) -> str:
     return "the same" if seen == set(TIMES) else "another day"
 
 
+@pytest.mark.once
 def test_the_files_are_the_table_and_its_tombstones_but_for_what_the_guide_says(own: SparkSession, lake: Lake) -> None:
     names = chosen(own, lake.files(FEW), CONDITIONS)
     found = lake.chosen_otherwise(lambda condition: names[str(condition)])

@@ -111,6 +111,7 @@ def test_credentials_are_in_no_plan_partition_event_log_or_error(spark: SparkSes
         assert secret not in str(error.value)
 
 
+@pytest.mark.once
 def test_what_spark_does_not_reach_is_read_through_python_and_no_credentials_are_shown(
     spark: SparkSession, place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ spark.stop()
 """
 
 
+@pytest.mark.once
 def test_credentials_are_in_no_event_log(place: Place, tmp_path: Path) -> None:
     storage = place.options("reader")
     pairs = [f"storage.{key}={value}" for key, value in storage.items()]

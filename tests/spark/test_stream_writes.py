@@ -90,6 +90,7 @@ def test_p22_each_batch_is_one_commit_also_when_it_is_done_again(files: Files) -
     assert [each["app_version"] for each in commits] == [0, 1, 2]
 
 
+@pytest.mark.once
 def test_an_application_of_the_users_own_names_the_batches(files: Files) -> None:
     files.add("a")
     files.run(txnAppId="nightly", writer="etl", operation="put")
@@ -100,6 +101,7 @@ def test_an_application_of_the_users_own_names_the_batches(files: Files) -> None
         files.run(txnAppId="nightly", txnVersion=3)
 
 
+@pytest.mark.once
 def test_a_checkpoint_that_was_deleted_is_said_and_nothing_is_left_out_in_silence(files: Files) -> None:
     files.add("a")
     files.add("b")
@@ -109,6 +111,7 @@ def test_a_checkpoint_that_was_deleted_is_said_and_nothing_is_left_out_in_silenc
     assert names(files.catalog) == ["a", "b"] and len(log(files.catalog)) == 2
 
 
+@pytest.mark.once
 def test_what_a_stream_cannot_do_to_a_table_is_said(files: Files) -> None:
     files.add("a")
     with pytest.raises(PySparkException, match=r"\[INVALID_OPTION\].*cannot be overwritten as a whole"):
@@ -118,6 +121,7 @@ def test_what_a_stream_cannot_do_to_a_table_is_said(files: Files) -> None:
     assert not files.catalog.exists()
 
 
+@pytest.mark.once
 def test_events_of_one_table_become_rows_of_another_of_the_same_database(files: Files) -> None:
     with Catalog(files.catalog).writer("one") as one, one.transaction() as tx:
         tx.put("objects", [{"owner": OWNER, "bucket_id": CATS, "name": name} for name in ("a", "b")])
@@ -136,6 +140,7 @@ def test_events_of_one_table_become_rows_of_another_of_the_same_database(files: 
     assert len(log(files.catalog)) == 2
 
 
+@pytest.mark.once
 def test_one_number_of_an_application_is_of_one_table(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.createDataFrame([(OWNER, CATS, "a")], "owner string, bucket_id string, name string")
     numbered = {"txnAppId": "nightly", "txnVersion": 4}

@@ -130,6 +130,7 @@ def test_p24_available_now_catches_up_wholly_in_batches_as_large_as_allowed(
         assert sink.received == sorted(stamps(path))
 
 
+@pytest.mark.once
 def test_a_stream_starts_after_a_version_or_a_time(spark: SparkSession, sink: Sink, path: Path, tmp_path: Path) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a")
@@ -180,6 +181,7 @@ def test_p23_a_batch_that_is_done_again_has_the_same_events(sink: Sink, path: Pa
     assert [row["name"] for row in sink.rows] == ["a", "a", "b"] and len(rest) == 1
 
 
+@pytest.mark.once
 def test_a_stream_goes_on_though_what_it_started_from_is_pruned(sink: Sink, path: Path) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a")
@@ -236,6 +238,7 @@ def test_a_pin_that_cannot_be_given_stops_no_stream(spark: SparkSession, path: P
     assert [row["name"] for row in sink.rows] == ["a"]
 
 
+@pytest.mark.once
 def test_only_columns_that_are_asked_for_come(spark: SparkSession, path: Path, tmp_path: Path) -> None:
     with Catalog(path).writer("one") as one:
         put(one, "a", content_length=7)

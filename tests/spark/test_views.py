@@ -64,6 +64,7 @@ def shown(patch: pytest.MonkeyPatch, view: View) -> None:
     patch.setattr(TableRelation, "_read", read)
 
 
+@pytest.mark.once
 def test_whatever_a_view_asks_of_rows_spark_asks_of_files(spark: SparkSession, tmp_path: Path) -> None:
     catalog = merged(tmp_path / "lake")
     frames, expected = list[DataFrame](), list[tuple[int, int]]()
@@ -116,6 +117,7 @@ def as_number(text: pa.Array) -> pa.Array:
     return text.cast(pa.int64())
 
 
+@pytest.mark.once
 def test_nothing_that_a_query_asks_is_asked_of_rows_that_are_left_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
