@@ -41,6 +41,7 @@ ORDER = [
     "compaction",
     "harvest",
     "console",
+    "systems",
     "cli",
     "__main__",
 ]
@@ -179,7 +180,7 @@ def test_no_name_that_is_private_is_imported_from_another_module(module: str) ->
 
 def test_only_what_users_name_is_exported_by_a_package() -> None:
     packages = [m for m in MODULES if PACKAGE.modules[f"bucketcatalog.{m}"].name == "__init__.py" and m != "v1"]
-    assert {m for m in packages if len(parsed(m).body) > 1} == {"store", "harvest", "registry", "cli"}
+    assert {m for m in packages if len(parsed(m).body) > 1} == {"store", "harvest", "registry", "cli", *(m for m in packages if m.startswith("systems."))}
     assert all(ast.get_docstring(parsed(m)) for m in packages)
 
 
@@ -196,7 +197,7 @@ def test_the_engine_knows_neither_spark_nor_an_object_stores_client() -> None:
     clients = {m for m, found in every.items() if found & {"boto3", "botocore", "s3fs", "urllib3"}}
     assert clients and all(m.startswith("store.s3.") for m in clients)
     assert {m.split(".")[0] for m, found in every.items() if "fsspec" in found} <= {"store"}
-    assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli", "console"}
+    assert {m.split(".")[0] for m, found in every.items() if found & {"typer", "rich", "click"}} <= {"cli", "console", "systems"}
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name.split(".")[0] in ENGINE])

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows
 from . import arrays
+from .keys import encode_key
 from .minimums import refuse_value
 from .tables import UUID_BYTES, Column, DataType, Shape, Table
 from .times import FIRST_TIME, LAST_TIME, in_calendar, micros
@@ -199,6 +200,12 @@ def storage_row(table: Table, row: Mapping[str, Any], *, key_only: bool = False,
                 next_step=f"Give every row {', '.join(table.key)}.",
             )
     return stored
+
+
+def given_keys(table: Table, keys: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    """Keys given by their key columns, encoded; ``InvalidRows`` for one that lacks a column, has another, or a value that does not fit."""
+    rows = (storage_row(table, key, key_only=True, number=number) for number, key in enumerate(keys))
+    return [encode_key(table, {c.name: row[c.field_name] for c in table.key_columns}) for row in rows]
 
 
 def storage_array(table: Table, column: Column, values: pa.Array) -> pa.Array:

@@ -79,6 +79,10 @@ class Database:
         """What is voided by what this process has read."""
         return self._seen.voids
 
+    def has_read(self, transaction: bytes) -> bool:
+        """Whether a transaction has certainly been read, which its uuid names."""
+        return self._seen.has(transaction)
+
     def has_seen(self, commit_time: int) -> bool:
         """Whether every transaction of that commit time has certainly been listed."""
         return self._seen.has_all_of(commit_time)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .. import limits
+from ..clock import uuid7_time
 from ..errors import UNREADABLE
 from ..format.records import Void
 from ..log.discovery import LastLook
@@ -26,6 +27,7 @@ class Seen:
     - No head of ``cut`` lies in the future, for nobody's clock follows one. What such a head follows has been read all the same.
     - ``voids`` were read from what lies in the cut: who counts on one says that it has read it.
     - ``observed``, in microseconds, never falls: what arrived in the store before then has been listed.
+    - ``tail`` are the uuids of transactions in the cut that no checkpoint covers, of the last look.
     - ``known`` is what a look has found. Of those that began with the same it is the first one to end that tells: where the next starts
       from decides what it asks for, never what it finds.
     """
@@ -33,7 +35,12 @@ class Seen:
     cut: Cut = field(default_factory=Cut)
     voids: Mapping[Ref, Void] = field(default_factory=dict)
     observed: int = 0
+    tail: frozenset[bytes] = frozenset()
     known: LastLook = field(default_factory=LastLook)
+
+    def has(self, transaction: bytes) -> bool:
+        """Whether a transaction has certainly been read, which its uuid names."""
+        return transaction in self.tail or self.has_all_of(uuid7_time(transaction))
 
     def has_all_of(self, commit_time: int) -> bool:
         """Whether every transaction of that commit time has certainly been listed."""
@@ -47,6 +54,7 @@ class Seen:
             seen,
             voids={**self.voids, **view.voids} if is_settled else self.voids,
             observed=max(self.observed, view.observed),
+            tail=frozenset(transaction.uuid for transaction in view.tail),
             known=found if self.known is began.known else self.known,
         )
 

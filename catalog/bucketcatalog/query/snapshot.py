@@ -16,8 +16,9 @@ from ..format.authority import Definitions
 from ..format.losses import Loss
 from ..log.files import LogFiles
 from ..log.view import LogView
-from ..model.coerce import storage_row
-from ..model.keys import encode_key
+from ..model.arrays import one_chunk
+from ..model.coerce import given_keys
+from ..model.keys import encode_keys
 from ..model.names import names_given
 from ..model.render import output_schema, render
 from ..model.tables import Table
@@ -159,14 +160,24 @@ class Snapshot(Contents):
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key, given by its key columns, or None."""
+        return self.get_all(table, [key])[0]
+
+    def get_all(
+        self, table: str, keys: Sequence[Mapping[str, Any]], *, columns: Sequence[str] | None = None
+    ) -> Sequence[dict[str, Any] | None]:
+        """The live row under each of several keys, in their order, or None for it: what lies together is read once.
+
+        ``columns`` may ask for what every table shows on request, such as ``_version``, as a scan's do.
+        """
         definition = self.table(table)
-        row = storage_row(definition, key, key_only=True)
-        encoded = encode_key(definition, {c.name: row[c.field_name] for c in definition.key_columns})
-        found = self.find(table, pa.array([encoded], pa.binary()), Part.LIVE)
-        if not len(found):
-            return None
-        shown: dict[str, Any] = render(found, definition, output_schema(definition)).to_pylist()[0]
-        return shown
+        schema = output_schema(definition, columns=columns)
+        encoded = given_keys(definition, keys)
+        found = self.find(table, pa.array(encoded, pa.binary()), Part.LIVE)
+        shown = render(found, definition, schema).to_pylist()
+        if len(keys) == 1:
+            return shown or [None]
+        by_key = dict(zip(one_chunk(encode_keys(definition, found.rows)).to_pylist(), shown, strict=True))
+        return [by_key.get(key) for key in encoded]
 
     def list(
         self,

@@ -22,7 +22,8 @@ from .staging import Encoded
 class Staged(Protocol):
     """The events of a commit, checked and numbered, and what they rest on.
 
-    ``tables`` are their tables' definitions. They come after the commit time ``named_after``, since they name versions up to there;
+    ``tables`` are their tables' definitions. They come after the commit time ``named_after``, since they name versions up to there, of
+    which those up to ``unread_after`` may be of transactions that nobody here ``has_read``, 0 where there is none;
     ``read_at`` is the store's time in microseconds at which they were looked up, or data that they name began to be written, None where
     nothing was.
     """
@@ -36,6 +37,10 @@ class Staged(Protocol):
     @property
     def read_at(self) -> int | None: ...
 
+    def unread_after(self, has_read: Callable[[bytes], bool]) -> int:
+        """The commit time up to which they name versions of transactions that have not been read, by their uuids."""
+        ...
+
     def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
         """The events as the transaction carries them; those that are too many for it go into segments, put by ``runs`` of its writer."""
         ...
@@ -48,6 +53,10 @@ class NoEvents:
     named_after: int = 0
     read_at: int | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
+
+    def unread_after(self, has_read: Callable[[bytes], bool]) -> int:
+        """All that is named."""
+        return self.named_after
 
     def encoded(self, runs: Callable[[], RunWriter]) -> Encoded:
         """Nothing."""

@@ -6,13 +6,15 @@ that is live keeps its id; a bucket that was deleted and is created again is ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..clock import uuid5
 from ..model.arrays import one_chunk
+from ..model.coerce import given_keys
 from ..model.events import VersionName, version_list
 from ..model.facts import NO_STAMP, Facts, Kind
 from ..model.keys import encode_keys
@@ -49,7 +51,7 @@ class Incarnations:
     def _filled(self, keys: Sequence[bytes], given: Sequence[str | None]) -> list[str]:
         """The ids of rows that are put in this order; each may be derived from what the one before left of its key."""
         lacking = [key for key, id_ in zip(keys, given, strict=True) if id_ is None]
-        derived = dict(zip(lacking, self._ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
+        derived = dict(zip(lacking, self.next_ids(pa.array(lacking, pa.binary())), strict=True)) if lacking else {}
         filled = []
         for key, id_ in zip(keys, given, strict=True):
             own, is_live = self._own.get(key, (None, False))
@@ -68,7 +70,7 @@ class Incarnations:
             else:
                 self._ended.add(name)
 
-    def _ids(self, keys: pa.Array) -> list[str]:
+    def next_ids(self, keys: pa.Array) -> list[str]:
         """The ids of the live or next incarnations under these keys."""
         assert self._column is not None
         state = self._look().find_of(self._table, keys, Part.EVERYTHING)
@@ -81,6 +83,12 @@ class Incarnations:
                 id_ = own if own is not None else id_
             ids.append(id_ if is_live and id_ is not None else _next_id(key, id_, had | self._given.get(key, set())))
         return ids
+
+
+def ids_of(snapshot: Snapshot, table: str, keys: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The ids that rows get which are put under these keys after the snapshot, and do not say one themselves."""
+    definition = snapshot.table(table)
+    return Incarnations(definition, lambda: snapshot).next_ids(pa.array(given_keys(definition, keys), pa.binary()))
 
 
 def _next_id(key: bytes, previous: str | None, had: Collection[str]) -> str:

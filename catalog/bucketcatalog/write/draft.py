@@ -40,6 +40,8 @@ class Draft:
     tables: dict[str, Table] = field(default_factory=dict)
     named_after: int = 0
     _own: StagedEvents = field(default_factory=StagedEvents)
+    _named_uuids: set[bytes] = field(default_factory=set)
+    _elsewhere_after: int = 0
     _shares: list[WrittenShare] = field(default_factory=list)
     _snapshot: Snapshot | None = None
     _wrote_from: int | None = None
@@ -120,7 +122,14 @@ class Draft:
 
     def _named(self, uuids: Iterable[bytes]) -> None:
         """Naming a version counts as having read it."""
-        self.named_after = max([self.named_after, *(uuid7_time(uuid) for uuid in uuids)])
+        new = {*uuids}
+        self._named_uuids |= new
+        self.named_after = max([self.named_after, *(uuid7_time(uuid) for uuid in new)])
+
+    def unread_after(self, has_read: Callable[[bytes], bool]) -> int:
+        """See ``Staged``; of what other processes have written nobody knows here what that names."""
+        unread = (uuid7_time(uuid) for uuid in self._named_uuids if not has_read(uuid))
+        return max([self._elsewhere_after, *unread])
 
     def numbered_from(self, first: int) -> Self:
         """The same, empty as it is, whose events are numbered from there on."""
@@ -142,6 +151,7 @@ class Draft:
             refuse_many(len(self) + share.events)
             self.tables[table.name] = table
             self.named_after = max(self.named_after, share.named_after)
+            self._elsewhere_after = max(self._elsewhere_after, share.named_after)
             self.writes_from(share.began)
             self._shares.append(share)
 

@@ -276,6 +276,10 @@ class StagedSegments:
                 self._runs.add(RunRows(facts, self._table, BlockClass.EVENTS))
             self._waiting = []
 
+    def unread_after(self, has_read: Callable[[bytes], bool]) -> int:
+        """All that is named."""
+        return self.named_after
+
     def finish(self) -> None:
         """No more is added: what the transaction cannot carry is put."""
         self._runs.finish()

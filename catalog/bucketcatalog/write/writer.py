@@ -43,6 +43,9 @@ from .pins import Pin, pinning, unpinning
 from .tags import Decided, Tag, giving, taking_back
 from .transaction import WriteTransaction
 
+_OWN_KNOWN = 1 << 14
+"""Of so many of its latest commits a writer knows without a look that they have been read."""
+
 
 class Writer:
     """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
@@ -65,6 +68,7 @@ class Writer:
         self._takes = takes
         self._timeline: Timeline | None = Timeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
+        self._own: dict[bytes, None] = {}
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
         self._tables: frozenset[str] | None = None
@@ -156,11 +160,16 @@ class Writer:
             last = self._application_results().get(commit.application.id)
             if last is not None and commit.application.version <= last.version:
                 return last
-        if commit.events.named_after and not self._database.has_seen(commit.events.named_after):
+        unread = commit.events.unread_after(self._has_read)
+        if unread and not self._database.has_seen(unread):
             self._database.look()
         timeline.look()
         timeline.meet(self._database.seen.of_writer(self.id))
         return None
+
+    def _has_read(self, transaction: bytes) -> bool:
+        """Whether a transaction is one of this writer's latest commits, or has certainly been read."""
+        return transaction in self._own or self._database.has_read(transaction)
 
     @contextmanager
     def _ending_in_doubt(self, timeline: Timeline) -> Iterator[None]:
@@ -208,6 +217,9 @@ class Writer:
         transaction = placing(segments=events.segments)
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
         self._read = others
+        self._own[committed.uuid] = None
+        if len(self._own) > _OWN_KNOWN:
+            self._own.pop(next(iter(self._own)))
         self._defined |= {table.name: table.definition for table in undefined}
         link = timeline.parents[0]
         if commit.application is not None:

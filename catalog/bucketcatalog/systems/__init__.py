@@ -1,0 +1,8 @@
+"""Systems that come with the package: each a package of tables, views, operations and commands on top of the engine.
+
+They are found as any other is, by the entry points of the package, and nothing of the engine knows them.
+
+::
+
+    manta/   buckets and objects as Manta's metadata service has them (RFD 149)
+"""

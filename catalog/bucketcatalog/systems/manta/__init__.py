@@ -1,0 +1,20 @@
+"""Buckets and objects as Manta has them (RFD 149): its metadata service on the core tables, with nothing to run beside the store.
+
+::
+
+    errors       what an operation refuses, under the service's names
+    names        what an operation takes
+    conditions   what a request says of the object that it is about
+    payloads     what an operation answers
+    views        the RFD's tables
+    known        what this process knows, and what it has committed since
+    commits      operations of many threads, one transaction
+    operations   the service: class Manta
+"""
+
+from __future__ import annotations
+
+from ...registry import System
+from .views import VIEWS
+
+SYSTEM = System(name="manta", views=VIEWS)

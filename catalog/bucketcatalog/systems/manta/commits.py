@@ -1,0 +1,201 @@
+"""Commits: operations of threads that come together share one transaction, so that each waits for one put at most, and seldom alone.
+
+An operation is decided, against what is known then, in the turn of whoever commits: nothing of this process comes between its decision and
+its commit. One that is refused fails alone. Of two on one key the second waits for the next commit, where it sees what became of the first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from ...clock import monotonic
+from ...errors import CommitUnknown, UsageError
+from ...write.commit import Committed
+from ...write.transaction import WriteTransaction
+from ...write.writer import Writer
+from .known import Key, Row
+
+MOST = 64
+"""So many events a transaction carries as they are; of more it would make columns."""
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of an operation: a row of a table, and for a put or a delete what it expects to replace or end."""
+
+    kind: Literal["put", "update", "delete", "purge"]
+    table: str
+    row: Row
+    expect: str | None = None
+
+    def add(self, transaction: WriteTransaction) -> None:
+        """Add it to a transaction; ``InvalidRows`` where the row does not fit."""
+        if self.kind == "put":
+            transaction.put(self.table, self.row, expect=self.expect)
+        elif self.kind == "update":
+            transaction.update(self.table, self.row)
+        elif self.kind == "delete":
+            transaction.delete(self.table, self.row, expect=self.expect)
+        else:
+            transaction.purge(self.table, self.row)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What an operation's event has become: the time in microseconds, and the version that a put has begun."""
+
+    time: int
+    version: str
+
+
+@dataclass(frozen=True)
+class Decision(Generic[Result]):
+    """What an operation comes to: events, and what its caller gets once they are committed. Without events nothing is committed.
+
+    ``outcome`` is given the commit, with the version of the first event; ``left`` says what is live then, of each key that it changes.
+    """
+
+    events: Sequence[Event]
+    outcome: Callable[[Commit], Result]
+    left: Callable[[Commit], Sequence[tuple[Key, Row | None]]] = lambda commit: ()
+
+
+@dataclass
+class Operation(Generic[Result]):
+    """An operation that waits for its commit. ``keys`` are what it is about; one that is ``alone`` shares its commit with nobody.
+
+    ``decide`` is given the moment, on the monotonic clock, from which on what it looks up has to be true.
+    """
+
+    name: str
+    keys: frozenset[Key]
+    decide: Callable[[float], Decision[Result]]
+    alone: bool = False
+    decision: Decision[Result] | None = None
+    result: Result | None = None
+    error: BaseException | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """What it has come to, once it is decided."""
+        return () if self.decision is None else self.decision.events
+
+    def settle(self, commit: Commit) -> Sequence[tuple[Key, Row | None]]:
+        """What its caller gets is known; returns what is live now of its keys."""
+        assert self.decision is not None
+        self.result = self.decision.outcome(commit)
+        return self.decision.left(commit)
+
+
+class Commits:
+    """Takes operations from any thread and commits them by one writer, in the order in which they came as far as they share keys.
+
+    ``opened`` opens the writer, at first and after a commit whose outcome nobody knows; ``took`` is told what commits leave of keys.
+    """
+
+    def __init__(self, opened: Callable[[], Writer], took: Callable[[Sequence[tuple[Key, Row | None]]], None]) -> None:
+        self._opened = opened
+        self._writer: Writer | None = opened()
+        self._took = took
+        self._waiting: deque[Operation[Any]] = deque()
+        self._queue = threading.Lock()
+        self._turn = threading.Lock()
+
+    def close(self) -> None:
+        """End the writer; what waits fails."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def run(self, operation: Operation[Result]) -> Result:
+        """Decide and commit the operation; what refuses it, or fails its commit, is raised."""
+        with self._queue:
+            self._waiting.append(operation)
+        while not operation.done.is_set():
+            with self._turn:
+                if not operation.done.is_set():
+                    self._commit(self._next())
+        if operation.error is not None:
+            raise operation.error
+        return cast(Result, operation.result)
+
+    def _next(self) -> list[Operation[Any]]:
+        """Those to commit together: the first that waits, and what follows it as long as there is room and no key is shared."""
+        taken: list[Operation[Any]] = []
+        passed: deque[Operation[Any]] = deque()
+        keys: set[Key] = set()
+        with self._queue:
+            while self._waiting and len(taken) < MOST // 2:
+                operation = self._waiting.popleft()
+                is_free = keys.isdisjoint(operation.keys) and not (operation.alone and (taken or passed))
+                (taken if is_free else passed).append(operation)
+                keys |= operation.keys
+                if operation.alone:
+                    break
+            self._waiting.extendleft(reversed(passed))
+        return taken
+
+    def _commit(self, operations: Sequence[Operation[Any]]) -> None:
+        began = monotonic()
+        try:
+            for operation in operations:
+                self._decide(operation, began)
+            self._publish([operation for operation in operations if operation.events])
+        except BaseException as error:
+            for operation in operations:
+                operation.error = operation.error or error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for operation in operations:
+                operation.done.set()
+
+    def _decide(self, operation: Operation[Any], began: float) -> None:
+        try:
+            operation.decision = operation.decide(began)
+        except Exception as error:
+            operation.error = error
+        else:
+            if not operation.events:
+                operation.settle(Commit(0, ""))
+
+    def _publish(self, operations: Sequence[Operation[Any]]) -> None:
+        """Commit them in one transaction; where a row of one does not fit, which publishes nothing, each in its own."""
+        if not operations:
+            return
+        try:
+            committed = self._put(operations)
+        except UsageError as error:
+            if len(operations) == 1:
+                operations[0].error = error
+            else:
+                for operation in operations:
+                    self._publish([operation])
+            return
+        first = 0
+        left: list[tuple[Key, Row | None]] = []
+        for operation in operations:
+            left += operation.settle(Commit(committed.commit_time, f"{committed.uuid}:{first}"))
+            first += len(operation.events)
+        self._took(left)
+
+    def _put(self, operations: Sequence[Operation[Any]]) -> Committed:
+        if self._writer is None:
+            self._writer = self._opened()
+        names = {operation.name for operation in operations}
+        transaction = self._writer.transaction(operation=names.pop() if len(names) == 1 else "operations")
+        try:
+            with transaction:
+                for operation in operations:
+                    for event in operation.events:
+                        event.add(transaction)
+        except CommitUnknown:
+            self._writer = None
+            raise
+        assert transaction.committed is not None
+        return transaction.committed

@@ -1,0 +1,262 @@
+"""The operations of Manta's metadata service, on the core tables ``buckets`` and ``objects``.
+
+Names, payloads, results and errors are the service's; what it leaves open, or has wrong, is as the guide says. Each operation that changes
+something is one commit, shared with those that other threads make at the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ...catalog import DEFAULT_DATABASE, Catalog
+from ...model.times import datetime_of
+from ...write.derived_ids import ids_of
+from .commits import Commit, Commits, Decision, Event, Operation
+from .conditions import Conditions
+from .errors import BucketAlreadyExists, BucketNotEmpty, BucketNotFound, ObjectNotFound
+from .known import Key, Known, Row
+from .names import bucket_name, md5_bytes, object_name, page_delimiter, page_limit, shark_texts, uuid_text
+from .payloads import Listing, bucket_payload, deleted_payload, listing, object_payload
+
+OBJECT_KEY = ("owner", "bucket_id", "name")
+Result = TypeVar("Result")
+
+
+class Manta:
+    """A node of the service: it commits by one writer of its own, and reads what all have committed. Threads may share it.
+
+    What it is asked, and conditions, are answered by what has been committed by then. ``fresh`` says by how many seconds that may be older
+    of other writers, which saves a look at the store; what it has committed itself it always knows. Without
+    ``zero_byte_tombstones`` it forgets objects without content once they are deleted or overwritten, as the service does; the RFD records
+    them as any other. A context manager; ``close`` ends its writer.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        writer: str,
+        database: str = DEFAULT_DATABASE,
+        fresh: float = 0.0,
+        zero_byte_tombstones: bool = True,
+    ) -> None:
+        self._zero_byte_tombstones = zero_byte_tombstones
+        self._known = Known(catalog.database(database).look, "objects", OBJECT_KEY, fresh)
+        self._commits = Commits(lambda: catalog.writer(writer, database=database), self._known.took)
+
+    def close(self) -> None:
+        """End the writer; what was committed stays."""
+        self._commits.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def createbucket(self, *, owner: str, name: str) -> Row:
+        """Create a bucket; ``BucketAlreadyExists`` where the owner has one of that name. Its id follows from the two and its past ones."""
+        key = {"owner": uuid_text("owner", owner), "name": bucket_name(name)}
+
+        def decide(since: float) -> Decision[Row]:
+            snapshot = self._known.snapshot(since)
+            if snapshot.get("buckets", **key) is not None:
+                raise BucketAlreadyExists(f"Owner {owner} has a bucket {name!r}.", next_step="Use it, or choose another name.")
+            row = {**key, "id": ids_of(snapshot, "buckets", [key])[0]}
+            event = Event("put", "buckets", row, expect="absent")
+            return Decision([event], lambda commit: bucket_payload({**row, "created": datetime_of(commit.time)}))
+
+        return self._commits.run(Operation("createbucket", frozenset({("bucket", owner, name)}), decide))
+
+    def getbucket(self, *, owner: str, name: str) -> Row:
+        """A bucket; ``BucketNotFound`` where the owner has none of that name."""
+        return bucket_payload(self._bucket(owner, name))
+
+    def deletebucket(self, *, owner: str, name: str, only_empty: bool = True) -> int:
+        """Delete a bucket, and say of how many rows; ``BucketNotFound`` where there is none, ``BucketNotEmpty`` where it has objects.
+
+        The metadata service deletes one with objects too, as ``only_empty=False`` does. They stay, below the id of the bucket that has
+        ended, until they are reaped.
+        """
+
+        def decide(since: float) -> Decision[int]:
+            bucket = self._bucket(owner, name, since)
+            inside = self._known.snapshot(since).list("objects", owner=owner, bucket_id=bucket["id"], limit=1)
+            if only_empty and len(inside.rows):
+                raise BucketNotEmpty(f"The bucket {name!r} of owner {owner} has objects.", next_step="Delete its objects first.")
+            event = Event("delete", "buckets", {"owner": owner, "name": name}, expect=bucket["_version"])
+            return Decision([event], lambda commit: 1)
+
+        return self._commits.run(Operation("deletebucket", frozenset({("bucket", owner, name)}), decide, alone=True))
+
+    def listbuckets(self, *, owner: str, prefix: str = "", marker: str | None = None, limit: int = 1000) -> Listing:
+        """A page of an owner's buckets by name, of those after ``marker``; ``LimitConstraintError`` unless of 1 to 1,024."""
+        page = self._known.snapshot().list("buckets", owner=owner, prefix=prefix, marker=marker, limit=page_limit(limit))
+        return listing(page, bucket_payload)
+
+    def createobject(
+        self,
+        *,
+        owner: str,
+        bucket_id: str,
+        name: str,
+        id: str,
+        content_length: int | None = None,
+        content_md5: str | None = None,
+        content_type: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        sharks: Iterable[Any] | None = None,
+        properties: Any = None,
+        creator: str | None = None,
+        roles: Sequence[str] | None = None,
+        conditions: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """Create an object, or overwrite what has its name, which then is recorded as deleted; the whole row.
+
+        ``ContentMd5Error`` for an MD5 that is none; ``PreconditionFailedError`` or ``ObjectNotFound`` where the conditions do not hold.
+        Without conditions nothing is looked up. Whether there is a bucket of that id is not asked.
+        """
+        asked = Conditions.of(conditions)
+        row = {
+            **_key(owner, bucket_id, name),
+            "id": uuid_text("id", id),
+            "creator": creator,
+            "content_length": content_length,
+            "content_md5": md5_bytes(content_md5),
+            "content_type": content_type,
+            "headers": dict(headers or {}),
+            "roles": list(roles or ()),
+            "sharks": shark_texts(sharks),
+            "properties": properties,
+        }
+
+        def decide(key: Key, since: float) -> Decision[Row]:
+            if not asked and self._zero_byte_tombstones:
+                return self._created(key, row, [Event("put", "objects", row)])
+            found = self._known.rows([key], since)[0]
+            asked.check(name, found)
+            expect = None if not asked else "absent" if found is None else found["_version"]
+            return self._created(key, row, [Event("put", "objects", row, expect=expect), *self._forgotten(found)])
+
+        return self._of_object("createobject", row, decide)
+
+    def getobject(self, *, owner: str, bucket_id: str, name: str, conditions: Mapping[str, Any] | None = None) -> Row:
+        """An object; ``ObjectNotFound`` where there is none, ``PreconditionFailedError`` where the conditions do not hold of it."""
+        asked = Conditions.of(conditions)
+        found = self._known.rows([tuple(_key(owner, bucket_id, name).values())])[0]
+        asked.check(name, found)
+        return object_payload(_there(name, found))
+
+    def updateobject(
+        self,
+        *,
+        owner: str,
+        bucket_id: str,
+        name: str,
+        content_type: str | None,
+        headers: Mapping[str, str] | None,
+        properties: Any = None,
+        conditions: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """Replace what describes an object: type, headers and properties; the whole row, whose ``modified`` is the time of now.
+
+        Its id, and so its entity tag, and all that says what and where its content is stay. ``ObjectNotFound`` where there is none.
+        """
+        asked = Conditions.of(conditions)
+        described = {"content_type": content_type, "headers": dict(headers or {}), "properties": properties}
+
+        def decide(key: Key, since: float) -> Decision[Row]:
+            found = self._known.rows([key], since)[0]
+            asked.check(name, found)
+            row = {**_there(name, found), **described}
+            row.pop("modified")
+
+            def updated(commit: Commit) -> Row:
+                return {**row, "modified": datetime_of(commit.time)}
+
+            events = [Event("update", "objects", row)]
+            return Decision(events, lambda commit: object_payload(updated(commit)), lambda commit: [(key, updated(commit))])
+
+        return self._of_object("updateobject", _key(owner, bucket_id, name), decide)
+
+    def deleteobject(self, *, owner: str, bucket_id: str, name: str, conditions: Mapping[str, Any] | None = None) -> list[Row]:
+        """Delete an object, and say what it was, in a list of one; ``ObjectNotFound`` where there is none."""
+        asked = Conditions.of(conditions)
+
+        def decide(key: Key, since: float) -> Decision[list[Row]]:
+            found = self._known.rows([key], since)[0]
+            asked.check(name, found)
+            row = _there(name, found)
+            named, version = dict(zip(OBJECT_KEY, key, strict=True)), row["_version"]
+            is_named = asked.if_match is not None  # else it ends what is live, whatever came of it meanwhile
+            end = (
+                Event("delete", "objects", {**named, "_version": version})
+                if is_named
+                else Event("delete", "objects", named, version)
+            )
+            events = [end, *self._forgotten(row)]
+            return Decision(events, lambda commit: [deleted_payload(row)], lambda commit: [(key, None)])
+
+        return self._of_object("deleteobject", _key(owner, bucket_id, name), decide)
+
+    def listobjects(
+        self,
+        *,
+        owner: str,
+        bucket_id: str,
+        prefix: str = "",
+        marker: str | None = None,
+        delimiter: str | None = None,
+        limit: int = 1000,
+    ) -> Listing:
+        """A page of a bucket's objects by name, of those after ``marker``; ``LimitConstraintError`` unless of 1 to 1,024.
+
+        ``prefix`` is literal. Names that share what lies between it and the next ``delimiter``, one character, make one group.
+        """
+        page = self._known.snapshot().list(
+            "objects",
+            owner=owner,
+            bucket_id=bucket_id,
+            prefix=prefix,
+            marker=marker,
+            delimiter=page_delimiter(delimiter),
+            limit=page_limit(limit),
+        )
+        return listing(page, object_payload)
+
+    def _bucket(self, owner: str, name: str, since: float | None = None) -> Row:
+        columns = ("id", "owner", "name", "created", "_version")
+        found = self._known.snapshot(since).get_all("buckets", [{"owner": owner, "name": name}], columns=columns)[0]
+        if found is None:
+            raise BucketNotFound(f"Owner {owner} has no bucket {name!r}.", next_step="List the owner's buckets.")
+        return found
+
+    def _of_object(self, operation: str, row: Mapping[str, Any], decide: Callable[[Key, float], Decision[Result]]) -> Result:
+        key = tuple(row[name] for name in OBJECT_KEY)
+        return self._commits.run(Operation(operation, frozenset({key}), partial(decide, key)))
+
+    def _created(self, key: Key, row: Row, events: Sequence[Event]) -> Decision[Row]:
+        def created(commit: Commit) -> Row:
+            time = datetime_of(commit.time)
+            return {**row, "created": time, "modified": time, "_version": commit.version}
+
+        return Decision(events, lambda commit: object_payload(created(commit)), lambda commit: [(key, created(commit))])
+
+    def _forgotten(self, found: Row | None) -> list[Event]:
+        """What forgets a version without content that has ended, where nothing is to be recorded of such."""
+        if found is None or self._zero_byte_tombstones or found["content_length"]:
+            return []
+        return [Event("purge", "objects", {**{name: found[name] for name in OBJECT_KEY}, "_version": found["_version"]})]
+
+
+def _key(owner: str, bucket_id: str, name: str) -> dict[str, str]:
+    return {"owner": uuid_text("owner", owner), "bucket_id": uuid_text("bucket_id", bucket_id), "name": object_name(name)}
+
+
+def _there(name: str, found: Row | None) -> Row:
+    if found is None:
+        raise ObjectNotFound(f"There is no object {name!r}.", next_step="List the bucket's objects.")
+    return found
