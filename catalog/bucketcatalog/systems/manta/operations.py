@@ -11,6 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
 from ...model.times import datetime_of
 from ...write.derived_ids import ids_of
@@ -31,7 +32,7 @@ class Manta:
     What it is asked, and conditions, are answered by what has been committed by then. ``fresh`` says by how many seconds that may be older
     of other writers, which saves a look at the store; what it has committed itself it always knows. Without
     ``zero_byte_tombstones`` it forgets objects without content once they are deleted or overwritten, as the service does; the RFD records
-    them as any other. A context manager; ``close`` ends its writer.
+    them as any other. ``clock`` gives the time in microseconds. A context manager; ``close`` ends its writer.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class Manta:
         database: str = DEFAULT_DATABASE,
         fresh: float = 0.0,
         zero_byte_tombstones: bool = True,
+        clock: Callable[[], int] = clock.now_us,
     ) -> None:
         self._zero_byte_tombstones = zero_byte_tombstones
         self._known = Known(catalog.database(database).look, "objects", OBJECT_KEY, fresh)
-        self._commits = Commits(lambda: catalog.writer(writer, database=database), self._known.took)
+        self._commits = Commits(lambda: catalog.writer(writer, database=database, clock=clock), self._known.took)
 
     def close(self) -> None:
         """End the writer; what was committed stays."""
