@@ -20,5 +20,6 @@ Before it comes the log, which says what there is; after it checkpoints, which w
     untouched     rows of the lowest level that stand in its files as they are, and those to leave out
     sums          exact sums over live rows by group, and the blocks that keep them
     orders        tombstones by when they ended: the blocks that keep the order, and plans narrowed by it
+    earliest      the tombstones that ended first, a page of them
     side_runs     what a checkpoint keeps beside rows, whichever kind it is
 """

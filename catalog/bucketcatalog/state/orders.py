@@ -226,7 +226,7 @@ def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: in
     distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
     keys = distinct.take(pc.sort_indices(distinct))
     slices = [
-        _without_others(narrowed, touched)
+        without_others(narrowed, touched)
         for slice_, (touched, _) in zip(plan, ending, strict=True)
         for narrowed in for_keys([slice_], keys)
     ]
@@ -252,7 +252,7 @@ def _keys_of(state: TableState, shape: Table, within: KeyRange, place: BlockPlac
     return one_chunk(encode_keys(state.table, read_block(state.blocks.store, place, shape, keys=within).rows))
 
 
-def _without_others(slice_: Slice, touched: pa.Array) -> Slice:
+def without_others(slice_: Slice, touched: pa.Array) -> Slice:
     """A slice of wanted keys without the blocks that hold others only: a key that is in no overlay is a tombstone or none."""
     mine = touched.filter(pc.is_in(touched, value_set=slice_.wanted))
     return replace(

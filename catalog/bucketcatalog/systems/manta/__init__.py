@@ -9,12 +9,14 @@
     views        the RFD's tables
     known        what this process knows, and what it has committed since
     commits      operations of many threads, one transaction
+    garbage      records of what was deleted, in batches, and their removal
     operations   the service: class Manta
 """
 
 from __future__ import annotations
 
 from ...registry import System
+from ...v1 import manta_pb2
 from .views import VIEWS
 
-SYSTEM = System(name="manta", views=VIEWS)
+SYSTEM = System(name="manta", declarations=manta_pb2, views=VIEWS)

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from ...clock import monotonic
 from ...errors import CommitUnknown, UsageError
 from ...write.commit import Committed
+from ...write.intake import Rows
 from ...write.transaction import WriteTransaction
 from ...write.writer import Writer
 from .known import Key, Row
@@ -26,11 +27,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Event:
-    """One event of an operation: a row of a table, and for a put or a delete what it expects to replace or end."""
+    """One event of an operation, or several alike: rows of a table, and for a put or a delete what they expect to replace or end."""
 
     kind: Literal["put", "update", "delete", "purge"]
     table: str
-    row: Row
+    row: Rows
     expect: str | None = None
 
     def add(self, transaction: WriteTransaction) -> None:

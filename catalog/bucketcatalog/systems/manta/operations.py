@@ -13,11 +13,14 @@ from typing import Any, Self, TypeVar
 
 from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
-from ...model.times import datetime_of
+from ...model.times import Age, datetime_of
 from ...write.derived_ids import ids_of
+from ...write.writer import Writer
 from .commits import Commit, Commits, Decision, Event, Operation
 from .conditions import Conditions
 from .errors import BucketAlreadyExists, BucketNotEmpty, BucketNotFound, ObjectNotFound
+from .garbage import TABLE as GARBAGE_TABLE
+from .garbage import Garbage
 from .known import Key, Known, Row
 from .names import bucket_name, md5_bytes, object_name, page_delimiter, page_limit, shark_texts, uuid_text
 from .payloads import Listing, bucket_payload, deleted_payload, listing, object_payload
@@ -32,7 +35,8 @@ class Manta:
     What it is asked, and conditions, are answered by what has been committed by then. ``fresh`` says by how many seconds that may be older
     of other writers, which saves a look at the store; what it has committed itself it always knows. Without
     ``zero_byte_tombstones`` it forgets objects without content once they are deleted or overwritten, as the service does; the RFD records
-    them as any other. ``clock`` gives the time in microseconds. A context manager; ``close`` ends its writer.
+    them as any other. No batch of garbage has what ended
+    later than ``grace`` ago. ``clock`` gives the time in microseconds. A context manager; ``close`` ends its writer.
     """
 
     def __init__(
@@ -43,11 +47,19 @@ class Manta:
         database: str = DEFAULT_DATABASE,
         fresh: float = 0.0,
         zero_byte_tombstones: bool = True,
+        grace: Age = "24h",
         clock: Callable[[], int] = clock.now_us,
     ) -> None:
         self._zero_byte_tombstones = zero_byte_tombstones
         self._known = Known(catalog.database(database).look, "objects", OBJECT_KEY, fresh)
-        self._commits = Commits(lambda: catalog.writer(writer, database=database, clock=clock), self._known.took)
+
+        def opened() -> Writer:
+            held = catalog.writer(writer, database=database, clock=clock)
+            held.declare([GARBAGE_TABLE])  # by which readers of the database find that it is a Manta's
+            return held
+
+        self._commits = Commits(opened, self._known.took)
+        self._garbage = Garbage(catalog, database, self._known, self._commits, grace)
 
     def close(self) -> None:
         """End the writer; what was committed stays."""
@@ -228,6 +240,33 @@ class Manta:
             limit=page_limit(limit),
         )
         return listing(page, object_payload)
+
+    def getgcbatch(self) -> Row:
+        """The batch of garbage: ``batch_id`` and ``garbage``, objects that were deleted or overwritten longer ago than ``grace``.
+
+        It is the same on all nodes until it is deleted; where there is no garbage its id is None.
+        """
+        return self._garbage.batch()
+
+    def deletegcbatch(self, *, batch_id: str) -> str:
+        """Remove the records of the batch of garbage, whose space was freed; nothing where ``batch_id`` is not its id. Returns ``ok``."""
+        return self._garbage.delete_batch(batch_id)
+
+    def deletedbuckets(self, *, older_than: Age = "24h", limit: int = 25) -> list[Row]:
+        """The records of buckets that were deleted first, of those deleted so long ago (RFD 149, queries)."""
+        return self._garbage.buckets(older_than, page_limit(limit))
+
+    def deletedobjects(self, *, older_than: Age = "24h", limit: int = 100) -> list[Row]:
+        """The records of objects that were deleted or overwritten first, of those so long ago (RFD 149, queries)."""
+        return self._garbage.objects(older_than, page_limit(limit))
+
+    def removedeletedbucket(self, *, owner: str, name: str, id: str) -> int:
+        """Remove the records of a deleted bucket, and say how many there were; ``BucketNotEmpty`` before those of its objects are."""
+        return self._garbage.remove_bucket({"owner": uuid_text("owner", owner), "name": name}, uuid_text("id", id))
+
+    def removedeletedobject(self, *, owner: str, bucket_id: str, name: str, id: str) -> int:
+        """Remove the records of a deleted object, all that have its name and id, and say how many there were."""
+        return self._garbage.remove_object(_key(owner, bucket_id, name), uuid_text("id", id))
 
     def _bucket(self, owner: str, name: str, since: float | None = None) -> Row:
         columns = ("id", "owner", "name", "created", "_version")

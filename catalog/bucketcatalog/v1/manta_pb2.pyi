@@ -1,0 +1,36 @@
+from bucketcatalog.v1 import options_pb2 as _options_pb2
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class MantaPlacement(_message.Message):
+    __slots__ = ("node", "nodes", "writer", "given_by", "until_revision", "taken_from")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_BY_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_REVISION_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FROM_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    nodes: int
+    writer: str
+    given_by: str
+    until_revision: int
+    taken_from: str
+    def __init__(self, node: _Optional[int] = ..., nodes: _Optional[int] = ..., writer: _Optional[str] = ..., given_by: _Optional[str] = ..., until_revision: _Optional[int] = ..., taken_from: _Optional[str] = ...) -> None: ...
+
+class MantaGarbageBatch(_message.Message):
+    __slots__ = ("of", "id", "cut", "before", "records")
+    OF_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    of: str
+    id: bytes
+    cut: str
+    before: int
+    records: int
+    def __init__(self, of: _Optional[str] = ..., id: _Optional[bytes] = ..., cut: _Optional[str] = ..., before: _Optional[int] = ..., records: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,94 @@
+"""A page of the tombstones that ended first is what sorting all of them gives, whatever lies over what."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from bucketcatalog import Catalog, InvalidOption
+from bucketcatalog.store.faults import Counting
+from bucketcatalog.store.memory import MemoryStore
+
+from ...kit.world import BUCKET, OWNER, Clock, World
+
+COLUMNS = ["name", "deleted_at", "_version"]
+
+
+def rows(names: list[str], **values: Any) -> list[dict[str, Any]]:
+    return [{"owner": OWNER, "bucket_id": BUCKET, "name": name, **values} for name in names]
+
+
+def assert_first(catalog: Catalog, limit: int, *, late: bool) -> None:
+    """The page is the first of all tombstones that are there, or of those from before the time of one in the middle."""
+    snapshot = catalog.snapshot()
+    every = snapshot.scan("deleted_objects", columns=COLUMNS).to_arrow()
+    every = every.sort_by([("deleted_at", "ascending"), ("name", "ascending")])
+    before = every["deleted_at"][len(every) // 2].as_py() if late and len(every) else None
+    if before is not None:
+        every = every.filter(pc.less(every["deleted_at"], pa.scalar(before, every["deleted_at"].type)))
+    found = snapshot.ended("objects", before=before, limit=limit, columns=COLUMNS)
+    assert found.select(COLUMNS[:2]).equals(every.slice(0, limit).select(COLUMNS[:2]).cast(found.select(COLUMNS[:2]).schema))
+    versions = found["_version"].to_pylist()
+    assert len({*versions}) == len(versions) and {*versions} <= {*every["_version"].to_pylist()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_page_is_the_first_of_all_that_have_ended_after_any_history(seed: int) -> None:
+    chance = random.Random(seed)
+    clock = Clock()
+    catalog = Catalog(MemoryStore(clock=clock))
+    with catalog.writer("compactor-1", clock=clock) as writer:
+        for _ in range(14):
+            clock.now += chance.choice([0, 1, 10_000_000])
+            names = [f"n{chance.randrange(60):02d}" for _ in range(chance.choice([1, 5, 40, 90]))]
+            with writer.transaction() as tx:
+                kind = chance.random()
+                if kind < 0.5:
+                    tx.put("objects", rows(names, id=str(uuid.UUID(int=chance.getrandbits(128)))))
+                elif kind < 0.8:
+                    tx.delete("objects", rows(names))
+                else:
+                    ended = catalog.snapshot(database="default").ended(
+                        "objects", limit=7, columns=["owner", "bucket_id", *COLUMNS]
+                    )
+                    tx.purge("objects", ended.drop_columns(["deleted_at"]))
+            if chance.random() < 0.3:
+                writer.checkpoint(scope="all", full=chance.random() < 0.5)
+            for limit in (1, 4, 33, 10_000):
+                assert_first(catalog, limit, late=chance.random() < 0.5)
+
+
+def test_what_a_kept_order_names_later_is_not_read() -> None:
+    world = World.counting()
+    names = [f"n{number:05d}" for number in range(30_000)]
+    with world.writer("compactor-1") as writer:
+        world.commit(writer, ("put", "objects", pa.Table.from_pylist(rows(names))))
+        for start in range(0, len(names), 5_000):
+            world.commit(writer, ("delete", "objects", pa.Table.from_pylist(rows(names[start : start + 5_000]))))
+        writer.checkpoint(scope="all", full=True)
+    first, every = (bytes_read(world, limit) for limit in (10, 30_000))
+    assert world.snapshot().ended("objects", limit=10)["name"].to_pylist() == names[:10]
+    assert first * 3 < every * 2
+
+
+def bytes_read(world: World, limit: int) -> int:
+    """What a page takes of a snapshot that was opened before."""
+    snapshot = world.snapshot()
+    assert isinstance(world.store, Counting)
+    world.store.reset()
+    assert len(snapshot.ended("objects", limit=limit)) == limit
+    return world.store.bytes_read
+
+
+def test_a_page_of_nothing_is_refused() -> None:
+    catalog = Catalog(MemoryStore())
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("objects", rows(["a"]))
+    with pytest.raises(InvalidOption):
+        catalog.snapshot().ended("objects", limit=0)
+    assert len(catalog.snapshot().ended("objects")) == 0
