@@ -151,9 +151,10 @@ def test_imports_stand_at_the_top(module: str) -> None:
         assert [ast.unparse(node) for node in inner] == []
 
 
-def test_only_the_format_imports_generated_protobuf() -> None:
+def test_only_the_format_and_what_declares_a_system_import_generated_protobuf() -> None:
     users = {module for module in MODULES if any(n.split(".")[0] == "v1" for n in imports(module))}
-    assert users and {name.split(".")[0] for name in users} <= {"format", "v1"}
+    assert users and {name.split(".")[0] for name in users} <= {"format", "v1", "systems"}
+    assert {name.count(".") for name in users if name.startswith("systems.")} == {1}
     runtime = {module for module in MODULES if "google" in outside(module)}
     assert {name.split(".")[0] for name in runtime} <= {"format", "v1"}
 

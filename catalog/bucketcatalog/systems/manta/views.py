@@ -5,7 +5,7 @@ Source: RFD 149. A bucket or object that ended is a tombstone of the core's tabl
 
 from __future__ import annotations
 
-from ...query.views import View
+from ...query.views import SqlView, View
 from .payloads import OBJECT
 
 
@@ -20,3 +20,39 @@ VIEWS = (
     _named("manta_bucket_deleted_bucket", "deleted_buckets", (*BUCKET_COLUMNS, "deleted_at")),
     _named("manta_bucket_deleted_object", "deleted_objects", (*OBJECT, "deleted_at")),
 )
+
+
+def _usage(by: str, of: str, columns: str, source: str = "") -> SqlView:
+    """Objects and bytes by columns: of live objects what they use, of deleted ones what their collection frees."""
+    kind = "usage" if of == "objects" else "garbage"
+    sums = "count(*) AS objects, sum(coalesce(content_length, 0)) AS bytes"
+    return SqlView(f"manta_{kind}_by_{by}", f"SELECT {columns}, {sums} FROM {source or f'{{{of}}}'} GROUP BY {columns}")
+
+
+def _totals(by: str, columns: str) -> SqlView:
+    """The same of live objects by what sums are kept by: no object is read."""
+    groups = ", ".join(f"element_at(group, '{column}') AS {column}" for column in columns.split(", "))
+    each = ", ".join(f"CASE WHEN name = '{name}' THEN value ELSE 0 END AS {name}" for name in ("objects", "bytes"))
+    return SqlView(
+        f"manta_usage_by_{by}",
+        f"SELECT {columns}, CAST(sum(objects) AS BIGINT) AS objects, CAST(sum(bytes) AS BIGINT) AS bytes "
+        f"FROM (SELECT {groups}, {each} FROM {{sums}} WHERE table = 'objects') GROUP BY {columns}",
+    )
+
+
+def _by_shark(of: str) -> SqlView:
+    """The same by where copies lie: each counts."""
+    return _usage("shark", of, "shark", source=f"(SELECT explode(sharks) AS shark, content_length FROM {{{of}}})")
+
+
+ACCOUNTS = (
+    _totals("owner", "owner"),
+    _totals("bucket", "owner, bucket_id"),
+    _usage("content_type", "objects", "owner, content_type"),
+    _by_shark("objects"),
+    _usage("owner", "deleted_objects", "owner"),
+    _usage("bucket", "deleted_objects", "owner, bucket_id"),
+    _usage("content_type", "deleted_objects", "owner, content_type"),
+    _by_shark("deleted_objects"),
+)
+"""Who uses how much, and what collection will free and where; see ``accounting`` for the same without Spark."""
