@@ -25,13 +25,17 @@ _sym_db = _symbol_database.Default()
 from bucketcatalog.v1 import options_pb2 as bucketcatalog_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62ucketcatalog/v1/manta.proto\x12\x10\x62ucketcatalog.v1\x1a\x1e\x62ucketcatalog/v1/options.proto\"\xfd\x01\n\x0eMantaPlacement\x12\x0c\n\x04node\x18\x01 \x01(\r\x12\x12\n\x05nodes\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06writer\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08given_by\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x1b\n\x0euntil_revision\x18\x05 \x01(\x03H\x03\x88\x01\x01\x12\x1f\n\ntaken_from\x18\x06 \x01(\tB\x06\xaa\xbb\x19\x02\x08\x04H\x04\x88\x01\x01:\x1b\xaa\xbb\x19\x17\n\x0fmanta.placement\x12\x04nodeB\x08\n\x06_nodesB\t\n\x07_writerB\x0b\n\t_given_byB\x11\n\x0f_until_revisionB\r\n\x0b_taken_from\"\xd0\x01\n\x11MantaGarbageBatch\x12\n\n\x02of\x18\x01 \x01(\t\x12\x17\n\x02id\x18\x02 \x01(\x0c\x42\x06\xaa\xbb\x19\x02\x08\x01H\x00\x88\x01\x01\x12\x18\n\x03\x63ut\x18\x03 \x01(\tB\x06\xaa\xbb\x19\x02\x08\x04H\x01\x88\x01\x01\x12\x1b\n\x06\x62\x65\x66ore\x18\x04 \x01(\x03\x42\x06\xaa\xbb\x19\x02\x08\x02H\x02\x88\x01\x01\x12\x14\n\x07records\x18\x05 \x01(\x05H\x03\x88\x01\x01:#\xaa\xbb\x19\x1f\n\x13manta.garbage_batch\x12\x02of\x1a\x02id@\x02\x42\x05\n\x03_idB\x06\n\x04_cutB\t\n\x07_beforeB\n\n\x08_recordsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62ucketcatalog/v1/manta.proto\x12\x10\x62ucketcatalog.v1\x1a\x1e\x62ucketcatalog/v1/options.proto\"\xe0\x02\n\x0eMantaPlacement\x12\x0c\n\x04node\x18\x01 \x01(\r\x12\x12\n\x05nodes\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06writer\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08given_to\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x1a\n\x05until\x18\x05 \x01(\tB\x06\xaa\xbb\x19\x02\x08\x04H\x03\x88\x01\x01\x12\x1f\n\ntaken_from\x18\x06 \x01(\tB\x06\xaa\xbb\x19\x02\x08\x04H\x04\x88\x01\x01\x12<\n\x06\x62\x65\x66ore\x18\x07 \x03(\x0b\x32,.bucketcatalog.v1.MantaPlacement.BeforeEntry\x1a-\n\x0b\x42\x65\x66oreEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01:\x1b\xaa\xbb\x19\x17\n\x0fmanta.placement\x12\x04nodeB\x08\n\x06_nodesB\t\n\x07_writerB\x0b\n\t_given_toB\x08\n\x06_untilB\r\n\x0b_taken_from\"\xd0\x01\n\x11MantaGarbageBatch\x12\n\n\x02of\x18\x01 \x01(\t\x12\x17\n\x02id\x18\x02 \x01(\x0c\x42\x06\xaa\xbb\x19\x02\x08\x01H\x00\x88\x01\x01\x12\x18\n\x03\x63ut\x18\x03 \x01(\tB\x06\xaa\xbb\x19\x02\x08\x04H\x01\x88\x01\x01\x12\x1b\n\x06\x62\x65\x66ore\x18\x04 \x01(\x03\x42\x06\xaa\xbb\x19\x02\x08\x02H\x02\x88\x01\x01\x12\x14\n\x07records\x18\x05 \x01(\x05H\x03\x88\x01\x01:#\xaa\xbb\x19\x1f\n\x13manta.garbage_batch\x12\x02of\x1a\x02id@\x02\x42\x05\n\x03_idB\x06\n\x04_cutB\t\n\x07_beforeB\n\n\x08_recordsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bucketcatalog.v1.manta_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_MANTAPLACEMENT_BEFOREENTRY']._loaded_options = None
+  _globals['_MANTAPLACEMENT_BEFOREENTRY']._serialized_options = b'8\001'
+  _globals['_MANTAPLACEMENT'].fields_by_name['until']._loaded_options = None
+  _globals['_MANTAPLACEMENT'].fields_by_name['until']._serialized_options = b'\252\273\031\002\010\004'
   _globals['_MANTAPLACEMENT'].fields_by_name['taken_from']._loaded_options = None
   _globals['_MANTAPLACEMENT'].fields_by_name['taken_from']._serialized_options = b'\252\273\031\002\010\004'
   _globals['_MANTAPLACEMENT']._loaded_options = None
@@ -45,7 +49,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MANTAGARBAGEBATCH']._loaded_options = None
   _globals['_MANTAGARBAGEBATCH']._serialized_options = b'\252\273\031\037\n\023manta.garbage_batch\022\002of\032\002id@\002'
   _globals['_MANTAPLACEMENT']._serialized_start=83
-  _globals['_MANTAPLACEMENT']._serialized_end=336
-  _globals['_MANTAGARBAGEBATCH']._serialized_start=339
-  _globals['_MANTAGARBAGEBATCH']._serialized_end=547
+  _globals['_MANTAPLACEMENT']._serialized_end=435
+  _globals['_MANTAPLACEMENT_BEFOREENTRY']._serialized_start=302
+  _globals['_MANTAPLACEMENT_BEFOREENTRY']._serialized_end=347
+  _globals['_MANTAGARBAGEBATCH']._serialized_start=438
+  _globals['_MANTAGARBAGEBATCH']._serialized_end=646
 # @@protoc_insertion_point(module_scope)

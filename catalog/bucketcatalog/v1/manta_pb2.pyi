@@ -1,25 +1,36 @@
 from bucketcatalog.v1 import options_pb2 as _options_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class MantaPlacement(_message.Message):
-    __slots__ = ("node", "nodes", "writer", "given_by", "until_revision", "taken_from")
+    __slots__ = ("node", "nodes", "writer", "given_to", "until", "taken_from", "before")
+    class BeforeEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     NODE_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
-    GIVEN_BY_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_REVISION_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_TO_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     TAKEN_FROM_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     node: int
     nodes: int
     writer: str
-    given_by: str
-    until_revision: int
+    given_to: str
+    until: str
     taken_from: str
-    def __init__(self, node: _Optional[int] = ..., nodes: _Optional[int] = ..., writer: _Optional[str] = ..., given_by: _Optional[str] = ..., until_revision: _Optional[int] = ..., taken_from: _Optional[str] = ...) -> None: ...
+    before: _containers.ScalarMap[str, int]
+    def __init__(self, node: _Optional[int] = ..., nodes: _Optional[int] = ..., writer: _Optional[str] = ..., given_to: _Optional[str] = ..., until: _Optional[str] = ..., taken_from: _Optional[str] = ..., before: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MantaGarbageBatch(_message.Message):
     __slots__ = ("of", "id", "cut", "before", "records")

@@ -6,18 +6,19 @@
     names        what an operation takes
     conditions   what a request says of the object that it is about
     payloads     what an operation answers
-    views        the RFD's tables
     accounting   who uses how much, what a deletion frees, and growth
     known        what this process knows, and what it has committed since
     commits      operations of many threads, one transaction
     garbage      records of what was deleted, in batches, and their removal
+    placement    which writer commits what, and how that moves
     operations   the service: class Manta
+    views        the RFD's tables, accounts, and what is misplaced
 """
 
 from __future__ import annotations
 
 from ...registry import System
 from ...v1 import manta_pb2
-from .views import ACCOUNTS, VIEWS
+from .views import ACCOUNTS, PLACED, VIEWS
 
-SYSTEM = System(name="manta", declarations=manta_pb2, views=(*VIEWS, *ACCOUNTS))
+SYSTEM = System(name="manta", declarations=manta_pb2, views=(*VIEWS, *ACCOUNTS, *PLACED))

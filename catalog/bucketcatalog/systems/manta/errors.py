@@ -11,7 +11,8 @@
     ├── LimitConstraintError             a page of more than 1,024, or of none
     ├── ContentMd5Error                  no base64 of 16 bytes
     ├── InvalidBucketNameError
-    └── InvalidBucketObjectNameError
+    ├── InvalidBucketObjectNameError
+    └── NotPlacedHere                    another node of the service commits there; ours, for the service has no such error
 
 Source: the service's dispatch table, and the HTTP service before it for the last two and ``BucketNotEmpty``.
 """
@@ -88,3 +89,9 @@ class InvalidBucketObjectNameError(MantaError):
     """A name that no object can have."""
 
     code = "MANTA_INVALID_BUCKET_OBJECT_NAME"
+
+
+class NotPlacedHere(MantaError):
+    """What was to be changed lies where another writer commits."""
+
+    code = "MANTA_NOT_PLACED_HERE"

@@ -24,6 +24,8 @@ from .garbage import Garbage
 from .known import Key, Known, Row
 from .names import bucket_name, md5_bytes, object_name, page_delimiter, page_limit, shark_texts, uuid_text
 from .payloads import Listing, bucket_payload, deleted_payload, listing, object_payload
+from .placement import TABLE as PLACEMENT_TABLE
+from .placement import Placement, node_of_bucket, node_of_object
 
 OBJECT_KEY = ("owner", "bucket_id", "name")
 Result = TypeVar("Result")
@@ -55,10 +57,11 @@ class Manta:
 
         def opened() -> Writer:
             held = catalog.writer(writer, database=database, clock=clock)
-            held.declare([GARBAGE_TABLE])  # by which readers of the database find that it is a Manta's
+            held.declare([GARBAGE_TABLE, PLACEMENT_TABLE])  # by which readers of the database find that it is a Manta's
             return held
 
         self._commits = Commits(opened, self._known.took)
+        self.placement = Placement(writer, self._known, self._commits)
         self._garbage = Garbage(catalog, database, self._known, self._commits, grace)
 
     def close(self) -> None:
@@ -76,6 +79,7 @@ class Manta:
         key = {"owner": uuid_text("owner", owner), "name": bucket_name(name)}
 
         def decide(since: float) -> Decision[Row]:
+            self.placement.check(partial(node_of_bucket, key["owner"], name))
             snapshot = self._known.snapshot(since)
             if snapshot.get("buckets", **key) is not None:
                 raise BucketAlreadyExists(f"Owner {owner} has a bucket {name!r}.", next_step="Use it, or choose another name.")
@@ -98,6 +102,7 @@ class Manta:
 
         def decide(since: float) -> Decision[int]:
             bucket = self._bucket(owner, name, since)
+            self.placement.check(partial(node_of_bucket, bucket["owner"], name))
             inside = self._known.snapshot(since).list("objects", owner=owner, bucket_id=bucket["id"], limit=1)
             if only_empty and len(inside.rows):
                 raise BucketNotEmpty(f"The bucket {name!r} of owner {owner} has objects.", next_step="Delete its objects first.")
@@ -277,7 +282,12 @@ class Manta:
 
     def _of_object(self, operation: str, row: Mapping[str, Any], decide: Callable[[Key, float], Decision[Result]]) -> Result:
         key = tuple(row[name] for name in OBJECT_KEY)
-        return self._commits.run(Operation(operation, frozenset({key}), partial(decide, key)))
+
+        def decided(since: float) -> Decision[Result]:
+            self.placement.check(partial(node_of_object, *key))
+            return decide(key, since)
+
+        return self._commits.run(Operation(operation, frozenset({key}), decided))
 
     def _created(self, key: Key, row: Row, events: Sequence[Event]) -> Decision[Row]:
         def created(commit: Commit) -> Row:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from ...query.views import SqlView, View
 from .payloads import OBJECT
+from .placement import DIGITS
+from .placement import TABLE as PLACEMENT
 
 
 def _named(name: str, of: str, columns: tuple[str, ...]) -> View:
@@ -20,6 +22,44 @@ VIEWS = (
     _named("manta_bucket_deleted_bucket", "deleted_buckets", (*BUCKET_COLUMNS, "deleted_at")),
     _named("manta_bucket_deleted_object", "deleted_objects", (*OBJECT, "deleted_at")),
 )
+
+
+_COMMITTED = {"writer": "_writer", "revision": "_revision"}
+
+
+def _misplaced(kind: str, of: str, columns: str, text: str) -> str:
+    """Rows of a view that a writer has committed where another's node is, and not before that was."""
+    node = f"shiftright(CAST(conv(substr(sha2({text}, 256), 1, {DIGITS}), 16, 10) AS BIGINT) * ring.nodes, {4 * DIGITS})"
+    return (
+        f"SELECT '{kind}' AS kind, {columns}, placed.node, placed.writer AS placed_on, row.writer, row.revision "
+        f"FROM {{{of}}} row CROSS JOIN (SELECT max(nodes) AS nodes FROM {{{PLACEMENT}}}) ring "
+        f"JOIN {{{PLACEMENT}}} placed ON placed.node = {node} "
+        "WHERE NOT (row.writer = placed.writer AND placed.given_to IS NULL) "
+        "AND row.revision > coalesce(element_at(placed.before, row.writer), -1)"
+    )
+
+
+PLACED = (
+    View("manta_bucket_writer", "buckets", {**{name: name for name in ("owner", "name", "id")}, **_COMMITTED}),
+    View("manta_object_writer", "objects", {**{name: name for name in ("owner", "bucket_id", "name", "id")}, **_COMMITTED}),
+    SqlView(
+        "manta_misplaced",
+        _misplaced(
+            "bucket",
+            "manta_bucket_writer",
+            "row.owner, CAST(NULL AS STRING) AS bucket_id, row.name, row.id",
+            "concat(row.owner, ':', row.name)",
+        )
+        + " UNION ALL "
+        + _misplaced(
+            "object",
+            "manta_object_writer",
+            "row.owner, row.bucket_id, row.name, row.id",
+            "concat(row.owner, ':', row.bucket_id, ':', md5(row.name))",
+        ),
+    ),
+)
+"""Who has committed what, and what of it lies where another writer's nodes are. Of updates the writer of the version is told."""
 
 
 def _usage(by: str, of: str, columns: str, source: str = "") -> SqlView:
