@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from .creating import create_table
     from .session import attach, changes, diff, read, register
     from .source import DefaultSource
-    from .writing.changing import delete, update
+    from .writing.changing import delete, purge, update
 
-__all__ = ["DefaultSource", "attach", "changes", "create_table", "delete", "diff", "jobs", "read", "register", "update"]
+__all__ = ["DefaultSource", "attach", "changes", "create_table", "delete", "diff", "jobs", "purge", "read", "register", "update"]
 
 _HOMES = {"DefaultSource": ".source", "create_table": ".creating"}
 _HOMES |= dict.fromkeys(("attach", "changes", "diff", "read", "register"), ".session")
-_HOMES |= dict.fromkeys(("delete", "update"), ".writing.changing")
+_HOMES |= dict.fromkeys(("delete", "purge", "update"), ".writing.changing")
 
 
 def __getattr__(name: str) -> Any:

@@ -63,6 +63,20 @@ def test_what_a_condition_is_true_of_is_deleted_by_version(spark: SparkSession, 
     assert b"content_length %" not in next(path.glob("etl/photos/transactions/*/*.txn")).read_bytes()
 
 
+def test_tombstones_that_a_condition_is_true_of_are_forgotten(spark: SparkSession, path: Path) -> None:
+    with Catalog(path).writer("w", database="photos") as writer:
+        for names in (("a", "bb"), ("ccc",)):
+            with writer.transaction() as tx:
+                tx.delete("objects", [{"owner": OWNER, "bucket_id": CATS, "name": name} for name in names])
+    ended = Catalog(path).snapshot().scan("deleted_objects", columns=["deleted_at"], where={"name": "ccc"}).to_arrow()
+    purged = bcs.purge(spark, path, where=F.col("deleted_at") < F.lit(ended["deleted_at"][0].as_py()))
+    assert purged.rows == 2 and log(path)[-1]["operation"] == "purge"
+    assert shown(path, table="deleted_objects") == [("ccc",)]
+    assert bcs.purge(spark, path, where="name = 'a'").rows == 0
+    with pytest.raises(InvalidOption, match="Spark cannot do this"):
+        bcs.purge(spark, path, where="no_column = 1")
+
+
 def test_what_is_put_again_meanwhile_stays(spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put = changing._put
 

@@ -1,4 +1,4 @@
-"""``bcs.delete`` and ``bcs.update``: what SQL's statements do elsewhere, which Spark hands to no Python source.
+"""``bcs.delete``, ``update`` and ``purge``: what SQL's statements do elsewhere, which Spark hands to no Python source.
 
 Rows are read at one cut, with their versions, and each event names the version that it was read with. So what somebody else commits
 meanwhile stays as it is: a row that was put again is another version. Spark reads, filters and computes; executors put segments; the
@@ -20,8 +20,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bucketcatalog import BucketCatalogError, InvalidOption, InvalidRows
+from bucketcatalog.model.render import DELETED_AT
 from bucketcatalog.model.tables import Default, Table
 from bucketcatalog.query.changes import changed_table
+from bucketcatalog.query.snapshot import DELETED_PREFIX
 from bucketcatalog.write.intake import VERSION_COLUMN
 from bucketcatalog.write.staging import WrittenShare
 
@@ -91,6 +93,26 @@ def update(
     return change.run(Natively.of(native, native_root), set)
 
 
+def purge(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    table: str = "objects",
+    *,
+    where: str | Column,
+    writer: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+    native_root: str | None = None,
+) -> Changed:
+    """Forget the tombstones of a table that a condition of Spark SQL is true of, in one transaction; it may name ``deleted_at``.
+
+    Their data stays where it is, and nobody comes back for it: who wants it deleted has ``jobs.gc`` do both. The rest is as of ``delete``.
+    """
+    change = _Change(spark, given_options(path, database, storage_options, {"table": table}), "purge", writer, where)
+    return change.run(Natively.of(native, native_root), {})
+
+
 @dataclass(frozen=True)
 class _Change:
     spark: SparkSession
@@ -105,14 +127,15 @@ class _Change:
         snapshot = relation.snapshot
         table = changed_table(snapshot, relation.options.table)
         _refuse_fixed(table, new)
+        shown = {**self.given, "table": f"{DELETED_PREFIX}{table.name}"} if self.operation == "purge" else self.given
         own = {name: value for name, value in self.given.items() if name == "path" or name.startswith("storage.")}
         own |= {"database": snapshot.database, "table": table.name, "operation": self.operation}
         own |= {} if self.writer is None else {"writer": self.writer}
         needed = [*table.by_name, VERSION_COLUMN] if self.operation == "update" else self._needed(table)
-        columns = relation.available
+        columns = open_relation(shown).available if shown is not self.given else relation.available
         write = plan_write(own, spark_schema(pa.schema([columns.field(name) for name in self._written(table, needed)])))
         # What is read now is no older than what the write says that it rests on.
-        relation = open_relation({**self.given, "columns": ",".join(needed)})
+        relation = open_relation({**shown, "columns": ",".join(needed)})
         rows = self._changed(frame_of(self.spark, relation, natively), table, new)
         write = replace(write, operation=self.operation)
         shares = [share for each in _put(rows, write) for share in each]
@@ -127,7 +150,8 @@ class _Change:
             raise InvalidOption(
                 "A condition cannot speak of all columns by *.", next_step=f"Name them: {', '.join(table.by_name)}."
             )
-        named = [name for name in table.by_name if text is None or name.lower() in text]
+        every = [*table.by_name, *([DELETED_AT] if self.operation == "purge" else [])]
+        named = [name for name in every if text is None or name.lower() in text]
         return [*dict.fromkeys([*table.key, *named, VERSION_COLUMN])]
 
     def _written(self, table: Table, needed: list[str]) -> list[str]:
