@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from ...clock import monotonic
-from ...errors import CommitUnknown, UsageError
+from ...errors import ClosedWriter, CommitUnknown, UsageError
 from ...write.commit import Committed
 from ...write.intake import Rows
 from ...write.transaction import WriteTransaction
@@ -80,6 +80,7 @@ class Operation(Generic[Result]):
     decision: Decision[Result] | None = None
     result: Result | None = None
     error: BaseException | None = None
+    settled: bool = False
     done: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -90,8 +91,9 @@ class Operation(Generic[Result]):
     def settle(self, commit: Commit) -> Sequence[tuple[Key, Row | None]]:
         """What its caller gets is known; returns what is live now of its keys."""
         assert self.decision is not None
-        self.result = self.decision.outcome(commit)
-        return self.decision.left(commit)
+        self.result, left = self.decision.outcome(commit), self.decision.left(commit)
+        self.settled = True
+        return left
 
 
 class Commits:
@@ -104,12 +106,14 @@ class Commits:
         self._opened = opened
         self._writer: Writer | None = opened()
         self._took = took
+        self._closed = False
         self._waiting: deque[Operation[Any]] = deque()
         self._queue = threading.Lock()
         self._turn = threading.Lock()
 
     def close(self) -> None:
-        """End the writer; what waits fails."""
+        """End the writer; what waits fails, and so does what comes."""
+        self._closed = True
         if self._writer is not None:
             self._writer.close()
 
@@ -149,7 +153,8 @@ class Commits:
             self._publish([operation for operation in operations if operation.events])
         except BaseException as error:
             for operation in operations:
-                operation.error = operation.error or error
+                if not operation.settled:
+                    operation.error = operation.error or error
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -186,6 +191,8 @@ class Commits:
         self._took(left)
 
     def _put(self, operations: Sequence[Operation[Any]]) -> Committed:
+        if self._closed:
+            raise ClosedWriter("The node was closed.", next_step="Open another.")
         if self._writer is None:
             self._writer = self._opened()
         names = {operation.name for operation in operations}
@@ -195,7 +202,7 @@ class Commits:
                 for operation in operations:
                     for event in operation.events:
                         event.add(transaction)
-        except CommitUnknown:
+        except (CommitUnknown, KeyboardInterrupt, SystemExit):  # after which the writer is closed, and one opened anew looks
             self._writer = None
             raise
         assert transaction.committed is not None

@@ -13,6 +13,7 @@ any other condition  ``ObjectNotFound``
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -43,16 +44,20 @@ class Conditions:
         Entity tags are a text or several, a time is a datetime, a date as HTTP writes it, or ISO 8601. ``InvalidOption`` for what is
         neither, and for what begins with ``if`` and is no condition.
         """
+        if headers is not None and not isinstance(headers, Mapping):
+            raise InvalidOption(f"{headers!r} are no conditions.", next_step='Map them to values: {"if-match": ID}.')
         found: dict[str, Any] = {}
         for name, value in ({} if headers is None else headers).items():
             field = str(name).lower().replace("-", "_")
             if value is None:
                 continue
+            if field in found:
+                raise InvalidOption(f"The condition {name!r} is given twice.", next_step="Give it once.")
             if field in ("if_match", "if_none_match"):
                 found[field] = _tags(name, value)
             elif field in ("if_unmodified_since", "if_modified_since"):
                 found[field] = _time(name, value)
-            elif field.startswith("if"):
+            elif field.startswith("if") and field != "if_range":
                 raise InvalidOption(
                     f"{name!r} is no condition.",
                     next_step="Give if-match, if-unmodified-since, if-none-match or if-modified-since.",
@@ -102,6 +107,7 @@ def _text(time: int) -> str:
 def _tags(name: str, value: Any) -> tuple[str, ...]:
     """Entity tags without what HTTP adds to them: quotes, and ``W/`` before weak ones."""
     given = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+    given = [str(tag) if isinstance(tag, uuid.UUID) else tag for tag in given]
     if not all(isinstance(tag, str) for tag in given):
         raise InvalidOption(f"{value!r} is no list of entity tags for {name!r}.", next_step="Give ids of objects, or '*'.")
     return tuple(tag.strip().removeprefix("W/").strip('"') for tag in given)
@@ -109,11 +115,11 @@ def _tags(name: str, value: Any) -> tuple[str, ...]:
 
 def _time(name: str, value: Any) -> int:
     try:
-        if isinstance(value, str) and value[:1].isalpha():
-            return micros(parsedate_to_datetime(value)) + _REST_OF_SECOND
+        if isinstance(value, str) and value.strip()[:1].isalpha():
+            return micros(parsedate_to_datetime(value.strip())) + _REST_OF_SECOND
         if isinstance(value, str | datetime.datetime):
-            return parse_time(value)
-    except (ValueError, InvalidTime):
+            return micros(datetime_of(parse_time(value)))
+    except (ValueError, OverflowError, InvalidTime):
         pass
     raise InvalidOption(
         f"{value!r} is no time for {name!r}.", next_step="Give a datetime, or text such as 'Wed, 21 Oct 2026 07:28:00 GMT'."

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
+from ...model.coerce import storage_row
 from ...model.times import Age, datetime_of
 from ...write.derived_ids import ids_of
 from ...write.writer import Writer
@@ -23,7 +24,7 @@ from .garbage import TABLE as GARBAGE_TABLE
 from .garbage import Garbage
 from .known import Key, Known, Row
 from .names import bucket_name, md5_bytes, object_name, page_delimiter, page_limit, shark_texts, uuid_text
-from .payloads import Listing, bucket_payload, deleted_payload, listing, object_payload
+from .payloads import OBJECT, TIMES, Listing, bucket_payload, deleted_payload, listing, object_payload
 from .placement import TABLE as PLACEMENT_TABLE
 from .placement import Placement, node_of_bucket, node_of_object
 
@@ -32,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class Manta:
-    """A node of the service: it commits by one writer of its own, and reads what all have committed. Threads may share it.
+    """A node of the service: it commits by one writer, which nobody else opens, and reads what all have committed. Threads may share it.
 
     What it is asked, and conditions, are answered by what has been committed by then. ``fresh`` says by how many seconds that may be older
     of other writers, which saves a look at the store; what it has committed itself it always knows. Without
@@ -53,6 +54,7 @@ class Manta:
         clock: Callable[[], int] = clock.now_us,
     ) -> None:
         self._zero_byte_tombstones = zero_byte_tombstones
+        self._objects = catalog.database(database).definition("objects", by=writer)
         self._known = Known(catalog.database(database).look, "objects", OBJECT_KEY, fresh)
 
         def opened() -> Writer:
@@ -87,11 +89,11 @@ class Manta:
             event = Event("put", "buckets", row, expect="absent")
             return Decision([event], lambda commit: bucket_payload({**row, "created": datetime_of(commit.time)}))
 
-        return self._commits.run(Operation("createbucket", frozenset({("bucket", owner, name)}), decide))
+        return self._commits.run(Operation("createbucket", frozenset({("bucket", *key.values())}), decide))
 
     def getbucket(self, *, owner: str, name: str) -> Row:
         """A bucket; ``BucketNotFound`` where the owner has none of that name."""
-        return bucket_payload(self._bucket(owner, name))
+        return bucket_payload(self._bucket(_bucket_key(owner, name)))
 
     def deletebucket(self, *, owner: str, name: str, only_empty: bool = True) -> int:
         """Delete a bucket, and say of how many rows; ``BucketNotFound`` where there is none, ``BucketNotEmpty`` where it has objects.
@@ -99,20 +101,22 @@ class Manta:
         The metadata service deletes one with objects too, as ``only_empty=False`` does. They stay, below the id of the bucket that has
         ended, until they are reaped.
         """
+        key = _bucket_key(owner, name)
 
         def decide(since: float) -> Decision[int]:
-            bucket = self._bucket(owner, name, since)
+            bucket = self._bucket(key, since)
             self.placement.check(partial(node_of_bucket, bucket["owner"], name))
-            inside = self._known.snapshot(since).list("objects", owner=owner, bucket_id=bucket["id"], limit=1)
+            inside = self._known.snapshot(since).list("objects", owner=key["owner"], bucket_id=bucket["id"], limit=1)
             if only_empty and len(inside.rows):
                 raise BucketNotEmpty(f"The bucket {name!r} of owner {owner} has objects.", next_step="Delete its objects first.")
-            event = Event("delete", "buckets", {"owner": owner, "name": name}, expect=bucket["_version"])
+            event = Event("delete", "buckets", {**key, "_version": bucket["_version"]})
             return Decision([event], lambda commit: 1)
 
-        return self._commits.run(Operation("deletebucket", frozenset({("bucket", owner, name)}), decide, alone=True))
+        return self._commits.run(Operation("deletebucket", frozenset({("bucket", *key.values())}), decide, alone=True))
 
     def listbuckets(self, *, owner: str, prefix: str = "", marker: str | None = None, limit: int = 1000) -> Listing:
         """A page of an owner's buckets by name, of those after ``marker``; ``LimitConstraintError`` unless of 1 to 1,024."""
+        owner = uuid_text("owner", owner)
         page = self._known.snapshot().list("buckets", owner=owner, prefix=prefix, marker=marker, limit=page_limit(limit))
         return listing(page, bucket_payload)
 
@@ -139,18 +143,20 @@ class Manta:
         Without conditions nothing is looked up. Whether there is a bucket of that id is not asked.
         """
         asked = Conditions.of(conditions)
-        row = {
-            **_key(owner, bucket_id, name),
-            "id": uuid_text("id", id),
-            "creator": creator,
-            "content_length": content_length,
-            "content_md5": md5_bytes(content_md5),
-            "content_type": content_type,
-            "headers": dict(headers or {}),
-            "roles": list(roles or ()),
-            "sharks": shark_texts(sharks),
-            "properties": properties,
-        }
+        row = self._as_stored(
+            {
+                **_key(owner, bucket_id, name),
+                "id": uuid_text("id", id),
+                "creator": creator,
+                "content_length": content_length,
+                "content_md5": md5_bytes(content_md5),
+                "content_type": content_type,
+                "headers": headers,
+                "roles": roles,
+                "sharks": shark_texts(sharks),
+                "properties": properties,
+            }
+        )
 
         def decide(key: Key, since: float) -> Decision[Row]:
             if not asked and self._zero_byte_tombstones:
@@ -185,7 +191,10 @@ class Manta:
         Its id, and so its entity tag, and all that says what and where its content is stay. ``ObjectNotFound`` where there is none.
         """
         asked = Conditions.of(conditions)
-        described = {"content_type": content_type, "headers": dict(headers or {}), "properties": properties}
+        key = _key(owner, bucket_id, name)
+        given = {"content_type": content_type, "headers": headers, "properties": properties}
+        stored = self._as_stored({**key, **given})
+        described = {name: stored[name] for name in given}
 
         def decide(key: Key, since: float) -> Decision[Row]:
             found = self._known.rows([key], since)[0]
@@ -199,7 +208,7 @@ class Manta:
             events = [Event("update", "objects", row)]
             return Decision(events, lambda commit: object_payload(updated(commit)), lambda commit: [(key, updated(commit))])
 
-        return self._of_object("updateobject", _key(owner, bucket_id, name), decide)
+        return self._of_object("updateobject", key, decide)
 
     def deleteobject(self, *, owner: str, bucket_id: str, name: str, conditions: Mapping[str, Any] | None = None) -> list[Row]:
         """Delete an object, and say what it was, in a list of one; ``ObjectNotFound`` where there is none."""
@@ -237,8 +246,8 @@ class Manta:
         """
         page = self._known.snapshot().list(
             "objects",
-            owner=owner,
-            bucket_id=bucket_id,
+            owner=uuid_text("owner", owner),
+            bucket_id=uuid_text("bucket_id", bucket_id),
             prefix=prefix,
             marker=marker,
             delimiter=page_delimiter(delimiter),
@@ -273,11 +282,11 @@ class Manta:
         """Remove the records of a deleted object, all that have its name and id, and say how many there were."""
         return self._garbage.remove_object(_key(owner, bucket_id, name), uuid_text("id", id))
 
-    def _bucket(self, owner: str, name: str, since: float | None = None) -> Row:
+    def _bucket(self, key: Mapping[str, str], since: float | None = None) -> Row:
         columns = ("id", "owner", "name", "created", "_version")
-        found = self._known.snapshot(since).get_all("buckets", [{"owner": owner, "name": name}], columns=columns)[0]
+        found = self._known.snapshot(since).get_all("buckets", [key], columns=columns)[0]
         if found is None:
-            raise BucketNotFound(f"Owner {owner} has no bucket {name!r}.", next_step="List the owner's buckets.")
+            raise BucketNotFound(f"Owner {key['owner']} has no bucket {key['name']!r}.", next_step="List the owner's buckets.")
         return found
 
     def _of_object(self, operation: str, row: Mapping[str, Any], decide: Callable[[Key, float], Decision[Result]]) -> Result:
@@ -288,6 +297,11 @@ class Manta:
             return decide(key, since)
 
         return self._commits.run(Operation(operation, frozenset({key}), decided))
+
+    def _as_stored(self, row: Row) -> Row:
+        """A row as readers see it once it is stored, but for its times; ``InvalidRows`` where it does not fit."""
+        stored = storage_row(self._objects, row)
+        return {name: stored.get(self._objects.by_name[name].field_name) for name in OBJECT if name not in TIMES}
 
     def _created(self, key: Key, row: Row, events: Sequence[Event]) -> Decision[Row]:
         def created(commit: Commit) -> Row:
@@ -305,6 +319,10 @@ class Manta:
 
 def _key(owner: str, bucket_id: str, name: str) -> dict[str, str]:
     return {"owner": uuid_text("owner", owner), "bucket_id": uuid_text("bucket_id", bucket_id), "name": object_name(name)}
+
+
+def _bucket_key(owner: str, name: str) -> dict[str, str]:
+    return {"owner": uuid_text("owner", owner), "name": name}
 
 
 def _there(name: str, found: Row | None) -> Row:

@@ -31,6 +31,8 @@ OBJECT = (
     "properties",
 )
 """The columns of ``manta_bucket_object``, in the RFD's order."""
+TIMES = ("created", "modified")
+"""Those of them that the commit says."""
 
 
 @dataclass(frozen=True)
