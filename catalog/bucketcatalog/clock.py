@@ -50,6 +50,11 @@ def random_token() -> str:
     return os.urandom(8).hex()
 
 
+def random_uuid() -> uuid.UUID:
+    """A uuid of version 4, for ids that say nothing."""
+    return uuid.UUID(bytes=os.urandom(16), version=4)
+
+
 def host_name() -> str:
     """This machine's name, for the default ids of writers."""
     return socket.gethostname()

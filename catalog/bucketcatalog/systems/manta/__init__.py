@@ -13,6 +13,7 @@
     placement    which writer commits what, and how that moves
     operations   the service: class Manta
     views        the RFD's tables, accounts, and what is misplaced
+    cli          what there is to type
 """
 
 from __future__ import annotations
@@ -21,4 +22,6 @@ from ...registry import System
 from ...v1 import manta_pb2
 from .views import ACCOUNTS, PLACED, VIEWS
 
-SYSTEM = System(name="manta", declarations=manta_pb2, views=(*VIEWS, *ACCOUNTS, *PLACED))
+SYSTEM = System(
+    name="manta", declarations=manta_pb2, commands="bucketcatalog.systems.manta.cli:app", views=(*VIEWS, *ACCOUNTS, *PLACED)
+)

@@ -99,12 +99,12 @@ class Operation(Generic[Result]):
 class Commits:
     """Takes operations from any thread and commits them by one writer, in the order in which they came as far as they share keys.
 
-    ``opened`` opens the writer, at first and after a commit whose outcome nobody knows; ``took`` is told what commits leave of keys.
+    ``opened`` opens the writer, for the first commit and after one whose outcome nobody knows; ``took`` is told what commits leave of keys.
     """
 
     def __init__(self, opened: Callable[[], Writer], took: Callable[[Sequence[tuple[Key, Row | None]]], None]) -> None:
         self._opened = opened
-        self._writer: Writer | None = opened()
+        self._writer: Writer | None = None
         self._took = took
         self._closed = False
         self._waiting: deque[Operation[Any]] = deque()
