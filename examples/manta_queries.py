@@ -1,0 +1,140 @@
+"""The eleven queries of RFD 149, once in Python and once as Spark SQL: they answer the same.
+
+    python examples/manta_queries.py lake
+
+Spark has no SQL here for what ends or forgets rows: that is ``bcs.delete`` and ``bcs.purge``.
+"""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+import pyspark_bucketcatalog as bcs
+from bucketcatalog import Catalog
+from bucketcatalog.systems.manta.operations import Manta
+
+OWNER = "14aafd84-a57f-11e8-8706-4fc23c74c5e7"
+ID, OTHER_ID = "06d40bb8-a581-11e8-84b2-93ddb053d02b", "0bb1b2f4-a581-11e8-9a5c-3b8fd8e1a1a3"
+MD5 = "xzY5jJbR9rcrMRhlcmi/8g=="
+OBJECT = (
+    "id, owner, bucket_id, name, created, modified, content_length, content_md5, content_type, headers, roles, sharks, properties"
+)
+
+
+def in_python(lake: str) -> list[str]:
+    """Each query by an operation; returns what is left in the end."""
+    with Manta(Catalog(lake), writer="node-1", database="python") as manta:
+        # 3. Write a bucket. 1. Read a bucket.
+        manta.createbucket(owner=OWNER, name="mybucket")
+        bucket = manta.getbucket(owner=OWNER, name="mybucket")
+        place = {"owner": OWNER, "bucket_id": bucket["id"]}
+
+        # 4. Write an object, twice: what is overwritten is recorded. 2. Read an object.
+        for id_ in (ID, OTHER_ID):
+            manta.createobject(
+                **place,
+                name="myobject",
+                id=id_,
+                content_length=14917,
+                content_md5=MD5,
+                content_type="text/plain",
+                headers={"m-custom-header1": "value1", "m-custom-header2": "value2"},
+                sharks=["dc1:1.stor", "dc2:7.stor"],
+            )
+        assert manta.getobject(**place, name="myobject")["id"] == OTHER_ID
+
+        # 7. List a bucket's contents, a batch of at most 250 after the other.
+        names, marker = [], None
+        while True:
+            page = manta.listobjects(**place, marker=marker, limit=250)
+            names += [row["name"] for row in page.rows]
+            if (marker := page.next_marker) is None:
+                break
+        print("python: objects", names)
+
+        # 6. Delete an object. 5. Delete a bucket. Both are recorded.
+        manta.deleteobject(**place, name="myobject")
+        manta.deletebucket(owner=OWNER, name="mybucket")
+
+        # 9. The deleted objects of which garbage collection is next, 8. and the buckets. The RFD takes those of more than 24 hours.
+        garbage = manta.deletedobjects(older_than="0s", limit=100)
+        print("python: garbage", [row["id"] for row in garbage])
+
+        # 11. Remove a deleted object's record, 10. and once there are no more of a deleted bucket's, that bucket's.
+        for row in garbage:
+            manta.removedeletedobject(**place, name=row["name"], id=row["id"])
+        for row in manta.deletedbuckets(older_than="0s", limit=25):
+            manta.removedeletedbucket(owner=OWNER, name=row["name"], id=row["id"])
+        return [row["name"] for row in manta.deletedbuckets(older_than="0s")]
+
+
+def in_sql(spark: SparkSession, lake: str) -> list[str]:
+    """Each query as SQL, on views of one moment, which are attached again to see what has changed."""
+    Catalog(lake).declare(["manta.placement"], database="spark")  # an empty database that is a Manta's
+    for table in ("buckets", "objects"):
+        spark.sql(f"DROP TABLE IF EXISTS write_{table}")
+        options = f"path '{lake}', database 'spark', table '{table}'"
+        spark.sql(f"CREATE TABLE write_{table} USING bucketcatalog OPTIONS ({options})")
+
+    def look() -> None:
+        bcs.attach(spark, lake, "spark")
+
+    # 3. Write a bucket. 1. Read a bucket.
+    spark.sql(f"INSERT INTO write_buckets (owner, name) VALUES ('{OWNER}', 'mybucket')")
+    look()
+    bucket = spark.sql(f"SELECT id, owner, name, created FROM manta_bucket WHERE owner = '{OWNER}' AND name = 'mybucket'").first()
+    place = f"owner = '{OWNER}' AND bucket_id = '{bucket.id}'"
+
+    # 4. Write an object, twice: what is overwritten is recorded by itself. 2. Read an object.
+    for id_ in (ID, OTHER_ID):
+        spark.sql(
+            "INSERT INTO write_objects (owner, bucket_id, name, id, content_length, content_md5, content_type, headers, sharks) "
+            f"VALUES ('{OWNER}', '{bucket.id}', 'myobject', '{id_}', 14917, unbase64('{MD5}'), 'text/plain', "
+            "map('m-custom-header1', 'value1', 'm-custom-header2', 'value2'), array('dc1:1.stor', 'dc2:7.stor'))"
+        )
+    look()
+    assert spark.sql(f"SELECT {OBJECT} FROM manta_bucket_object WHERE {place} AND name = 'myobject'").first().id == OTHER_ID
+
+    # 7. List a bucket's contents, a batch of at most 250 after the other.
+    names, marker = [], ""
+    while True:
+        listing = f"SELECT {OBJECT} FROM manta_bucket_object WHERE {place} AND name > '{marker}' ORDER BY name LIMIT 250"
+        page = [row.name for row in spark.sql(listing).collect()]
+        if not page:
+            break
+        names, marker = names + page, page[-1]
+    print("spark: objects", names)
+
+    # 6. Delete an object. 5. Delete a bucket. Both are recorded.
+    bcs.delete(spark, lake, "spark", table="objects", where=f"{place} AND name = 'myobject'", writer="node-2")
+    bcs.delete(spark, lake, "spark", table="buckets", where=f"owner = '{OWNER}' AND name = 'mybucket'", writer="node-2")
+
+    # 9. The deleted objects of which garbage collection is next, 8. and the buckets. The RFD takes those of more than 24 hours.
+    look()
+    age = "deleted_at < current_timestamp() - INTERVAL 0 HOURS"
+    garbage = spark.sql(f"SELECT {OBJECT} FROM manta_bucket_deleted_object WHERE {age} ORDER BY deleted_at LIMIT 100").collect()
+    buckets = spark.sql(
+        f"SELECT id, owner, name, created FROM manta_bucket_deleted_bucket WHERE {age} ORDER BY deleted_at LIMIT 25"
+    )
+    ended = buckets.collect()
+    print("spark: garbage", [row.id for row in garbage])
+
+    # 11. Remove a deleted object's record, 10. and once there are no more of a deleted bucket's, that bucket's.
+    for row in garbage:
+        bcs.purge(
+            spark, lake, "spark", table="objects", where=f"{place} AND name = '{row.name}' AND id = '{row.id}'", writer="node-2"
+        )
+    for row in ended:
+        named = f"owner = '{OWNER}' AND name = '{row.name}' AND id = '{row.id}'"
+        bcs.purge(spark, lake, "spark", table="buckets", where=named, writer="node-2")
+    look()
+    left = [row.name for row in spark.sql("SELECT name FROM manta_bucket_deleted_bucket").collect()]
+    for table in ("buckets", "objects"):
+        spark.sql(f"DROP TABLE write_{table}")
+    return left
+
+
+if __name__ == "__main__":
+    LAKE = sys.argv[1] if len(sys.argv) > 1 else "lake"
+    print("python: left", in_python(LAKE))
+    print("spark: left", in_sql(SparkSession.builder.getOrCreate(), LAKE))
