@@ -56,10 +56,15 @@ def _json(column: Column, value: Any) -> str:
         return ""  # what is unset reads so
     try:
         text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
-        json.loads(text)
+        json.loads(text, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return _text(column, text)
+
+
+def _no_constant(name: str) -> Any:
+    """Python reads what is no JSON."""
+    raise ValueError(f"{name} is no JSON")
 
 
 def _from_numpy(value: Any, kinds: tuple[type[np.generic], ...], expected: str) -> Any:
