@@ -7,6 +7,7 @@ python             run in order, all of one file in one namespace
 python spark       the same, in tests/spark, with a session ``spark``
 bash spark         the same as bash, in tests/spark
 python s3, bash s3 the same as without s3, in tests/s3, with the environment that ``make minio`` says to export
+bash postgres      the same as bash, beside a PostgreSQL server, which variables name
 bash               run by bash in the same folder, with the commands ``bucketcatalog`` and ``python``
 proto NAME.proto   written to a file of that name in the folder, and so with ``python NAME.py`` and ``toml NAME.toml``
 text               shown only
@@ -29,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("minio/*.md")])
-KINDS = {"python", "python spark", "python s3", "bash", "bash s3", "bash spark", "text"}
+KINDS = {"python", "python spark", "python s3", "bash", "bash s3", "bash spark", "bash postgres", "text"}
 _FILE = re.compile(r"(?P<kind>proto|python|toml) (?P<name>[\w/]+\.(proto|py|toml))")
 _FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = {"bucketcatalog": "-W error -m bucketcatalog", "python": ""}

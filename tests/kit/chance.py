@@ -73,6 +73,7 @@ SEARCHES = {
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "conditions": Search("tests/property/test_conditions.py", 18),
     "changes": Search("tests/property/test_changes.py", 18),
+    "manta": Search("tests/property/test_manta_postgres.py::test_traces_end_as_on_postgres", 200, 2, fewer=15),
     "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),
     "natively": Search("tests/spark/test_native_histories.py", 60),

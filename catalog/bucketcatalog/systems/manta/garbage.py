@@ -116,8 +116,10 @@ class Garbage:
     def _run(self, name: str, decide: Callable[[float], Decision[Result]]) -> Result:
         return self._commits.run(Operation(name, frozenset(), decide, alone=True))
 
-    def _before(self, snapshot: Snapshot, age: Age) -> datetime.datetime:
-        return datetime_of(snapshot.view.observed - age_micros(age))
+    def _before(self, snapshot: Snapshot, age: Age) -> datetime.datetime | None:
+        """The time before which what has such an age has ended; None of no age: all that a snapshot shows has ended."""
+        micros = age_micros(age)
+        return datetime_of(snapshot.view.observed - micros) if micros else None
 
     def _current(self, snapshot: Snapshot) -> Row | None:
         if TABLE not in snapshot.definitions:
@@ -134,7 +136,7 @@ class Garbage:
             self._rows = (row["id"], self._page(then, row["before"], row["records"]))
         return self._rows[1]
 
-    def _page(self, snapshot: Snapshot, before: datetime.datetime, limit: int) -> pa.Table:
+    def _page(self, snapshot: Snapshot, before: datetime.datetime | None, limit: int) -> pa.Table:
         columns = [*OBJECT, "deleted_at", "_version"]
         tagged = [self._of_tag(tag) for tag in _tags(snapshot)]
         return _page(snapshot, OF, columns, before, limit, [_of_own_buckets(snapshot), *tagged])
@@ -157,7 +159,7 @@ Free = Callable[[Snapshot, pa.Table], pa.Array]
 
 
 def _page(
-    snapshot: Snapshot, table: str, columns: Sequence[str], before: datetime.datetime, limit: int, frees: Sequence[Free]
+    snapshot: Snapshot, table: str, columns: Sequence[str], before: datetime.datetime | None, limit: int, frees: Sequence[Free]
 ) -> pa.Table:
     """The records that ended first and that everybody says may be handed out: as many as are asked for, if there are so many."""
     asked = limit
