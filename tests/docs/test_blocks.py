@@ -10,7 +10,7 @@ from ..kit.blocks import FILES, ROOT, Block, blocks_of, files_with, is_known, ru
 
 pytestmark = pytest.mark.long
 
-OF_OTHER_LANES = frozenset({"python spark", "python s3", "bash s3", "bash spark"})
+OF_OTHER_LANES = frozenset({"python spark", "python s3", "bash s3", "bash spark", "bash postgres"})
 
 
 def named(file: Path) -> str:

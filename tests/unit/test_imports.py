@@ -89,6 +89,7 @@ LONG = {
     "catalog": "a method for each thing that users do, with what they have to know of it",
     "write.writer": "a method for each thing that a writer commits, which take turns",
     "errors": "one tree, which people look through as a whole",
+    "systems.manta.cli": "one command after the other, each a few lines of options and a call",
 }
 """The modules of more than 400 lines, and why they are not two."""
 

@@ -9,10 +9,12 @@ import pytest
 
 from bucketcatalog import Catalog
 
+from ...kit.postgres import Postgres
+from ...kit.postgres import postgres as postgres
 from ...kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER
 from .conftest import Cli
 
-COMMANDS = ["create", "get", "update", "delete", "list", "gc", "placement", "usage"]
+COMMANDS = ["create", "get", "update", "delete", "list", "gc", "placement", "usage", "import", "export"]
 
 
 @pytest.fixture
@@ -158,3 +160,32 @@ def test_reading_commits_nothing_and_needs_a_catalog(cli: Cli, path: Path, tmp_p
     assert Catalog(path).snapshot().version == before
     assert refused(cli, "get", tmp_path / "none", "photos") == "CATALOG_NOT_FOUND"
     assert not (tmp_path / "none").exists()
+
+
+def test_a_catalog_goes_to_postgres_and_comes_back(
+    cli: Cli, path: Path, tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_DSN", postgres.dsn)
+    manta(cli, "delete", path, "photos", "dog.jpg")
+    with postgres.schema() as schema:
+        (name,) = schema.connection.execute("SELECT current_schema()").fetchone() or ("",)
+        told = manta(cli, "export", path, "$THE_DSN", "--schema", name)
+        assert (told["manta_bucket"], told["manta_bucket_object"], told["manta_bucket_deleted_object"]) == (1, 1, 1)
+        assert refused(cli, "export", path, "$THE_DSN", "--schema", name) == "INVALID_OPTION"
+        back = manta(cli, "import", tmp_path / "back", postgres.dsn, "--schema", name, "--batch", 1)
+        assert (back["manta_bucket_object"], back["batches"], back["resumed"]) == (1, 3, False)
+        again = manta(cli, "import", tmp_path / "back", postgres.dsn, "--schema", name)
+        assert (again["batches"], again["resumed"]) == (0, True)
+    columns = ["name", "id", "content_length", "sharks", "created"]
+    ours, theirs = (
+        Catalog(each).snapshot().scan("manta_bucket_object", columns=columns).to_arrow() for each in (path, tmp_path / "back")
+    )
+    assert ours.equals(theirs)
+
+
+def test_a_server_that_is_not_there_is_told_without_its_password(cli: Cli, path: Path, tmp_path: Path) -> None:
+    dsn = "host=127.0.0.1 port=1 user=me password=very-secret dbname=x"
+    for command, at in (("import", tmp_path / "new"), ("export", path)):
+        ran = cli("manta", command, at, dsn)
+        assert ran.code == 1 and ran.err.startswith("[STORE_UNAVAILABLE]") and "very-secret" not in ran.err
+    assert refused(cli, "import", tmp_path / "new", "$NO_SUCH_VARIABLE") == "INVALID_OPTION"
