@@ -85,7 +85,7 @@ class Garbage:
         def decide(since: float) -> Decision[str]:
             snapshot = self._known.snapshot(since)
             row = self._current(snapshot)
-            if row is None or row["id"] != batch_id or (rows := self._records(row)) is None:
+            if row is None or row["id"] != str(batch_id).lower() or (rows := self._records(row)) is None:
                 return Decision([], lambda commit: "ok")
             purge = Event("purge", OF, rows.select([*_OBJECT_KEY, "_version"]))
             return Decision([purge, Event("delete", TABLE, {"of": OF, "_version": row["_version"]})], lambda commit: "ok")
@@ -131,9 +131,9 @@ class Garbage:
         if self._rows is None or self._rows[0] != row["id"]:
             try:
                 then = self._catalog.snapshot(database=self._database, version=row["cut"])
+                self._rows = (row["id"], self._page(then, row["before"], row["records"]))
             except HistoryPruned:
                 return None
-            self._rows = (row["id"], self._page(then, row["before"], row["records"]))
         return self._rows[1]
 
     def _page(self, snapshot: Snapshot, before: datetime.datetime | None, limit: int) -> pa.Table:
@@ -190,8 +190,9 @@ def _of_no_live_bucket(snapshot: Snapshot, rows: pa.Table) -> pa.Array:
 
 
 def _tags(snapshot: Snapshot) -> list[str]:
-    rows = snapshot.scan("tags", columns=["name", "dropped"]).to_arrow().to_pylist()
-    return [row["name"] for row in rows if not row["dropped"]]
+    """The cuts of the tags as the snapshot knows them, whatever becomes of a tag later."""
+    rows = snapshot.scan("tags", columns=["version", "dropped"]).to_arrow().to_pylist()
+    return [row["version"] for row in rows if not row["dropped"]]
 
 
 def _is_any(snapshot: Snapshot, table: str, where: Mapping[str, str]) -> bool:

@@ -219,12 +219,8 @@ class Manta:
             asked.check(name, found)
             row = _there(name, found)
             named, version = dict(zip(OBJECT_KEY, key, strict=True)), row["_version"]
-            is_named = asked.if_match is not None  # else it ends what is live, whatever came of it meanwhile
-            end = (
-                Event("delete", "objects", {**named, "_version": version})
-                if is_named
-                else Event("delete", "objects", named, version)
-            )
+            # Under a condition it ends what meets that, else what is live, whatever came of it meanwhile.
+            end = Event("delete", "objects", {**named, "_version": version} if asked else named, None if asked else version)
             events = [end, *self._forgotten(row)]
             return Decision(events, lambda commit: [deleted_payload(row)], lambda commit: [(key, None)])
 

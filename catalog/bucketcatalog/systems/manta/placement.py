@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ...clock import monotonic
 from ...errors import InvalidOption
 from ...model.names import names_given, writer_id
 from ...query.snapshot import Snapshot
-from .commits import Commits, Decision, Event, Operation
+from .commits import Commit, Commits, Decision, Event, Operation
 from .errors import NotPlacedHere
 from .known import Known, Row
 
@@ -60,7 +61,7 @@ class Placement:
 
     def rows(self) -> list[Row]:
         """Every node's row, in order; none where nothing is placed."""
-        found = self._look(self._known.snapshot()).values()
+        found = _rows_of(self._known.snapshot()).values()
         return [
             {name: row[name] for name in _COLUMNS if name != "_version"} | {"before": dict(row["before"] or ())} for row in found
         ]
@@ -76,7 +77,7 @@ class Placement:
 
     def place(self, nodes: int, writers: Sequence[str]) -> list[Row]:
         """Divide the names among so many nodes, and these among writers in turn; ``InvalidOption`` where they are placed already."""
-        if not isinstance(nodes, int) or not 1 <= nodes <= MOST_NODES:
+        if not isinstance(nodes, int) or isinstance(nodes, bool) or not 1 <= nodes <= MOST_NODES:
             raise InvalidOption(f"There cannot be {nodes!r} nodes.", next_step=f"Give 1 to {MOST_NODES:,}.")
         ids = [writer_id(name) for name in names_given(writers, "writers", "writers=['node-1']")]
         if not ids:
@@ -87,9 +88,10 @@ class Placement:
             if self._look(snapshot):
                 raise InvalidOption("The names are placed already.", next_step="Move nodes, by giving and taking them.")
             before = {writer: snapshot.cut.newest_revision(writer) for writer in snapshot.cut.heads}
+            owners = [ids[node % len(ids)] for node in range(nodes)]
             placed: list[Row] = [
-                {"node": node, "nodes": nodes, "writer": ids[node % len(ids)], "taken_from": snapshot.version, "before": before}
-                for node in range(nodes)
+                {"node": node, "nodes": nodes, "writer": owner, "taken_from": snapshot.version, "before": _without(owner, before)}
+                for node, owner in enumerate(owners)
             ]
             return Decision([Event("put", TABLE, placed, expect="absent")], lambda commit: placed)
 
@@ -117,7 +119,7 @@ class Placement:
             row = self._row(snapshot, node)
             if row["given_to"] is None or self._me not in (row["given_to"], row["writer"]):
                 raise _elsewhere(row, self._me)
-            before = {writer: revision for writer, revision in dict(row["before"] or ()).items() if writer != self._me}
+            before = _without(self._me, dict(row["before"] or ()))
             taken = {"writer": self._me, "given_to": None, "until": None, "taken_from": snapshot.version, "before": before}
             return _put({**row, **taken})
 
@@ -133,16 +135,32 @@ class Placement:
         return row["writer"] == self._me and row["given_to"] is None
 
     def _look(self, snapshot: Snapshot) -> dict[int, Row]:
-        found = snapshot.scan(TABLE, columns=list(_COLUMNS)).to_arrow().to_pylist() if TABLE in snapshot.definitions else []
-        self._rows, self._looked_at = {row["node"]: row for row in found}, monotonic()
+        self._rows, self._looked_at = _rows_of(snapshot), monotonic()
         return self._rows
 
     def _run(self, name: str, decide: Callable[[float], Decision[Result]]) -> Result:
-        self._rows = None
-        try:
-            return self._commits.run(Operation(name, frozenset(), decide, alone=True))
-        finally:
-            self._rows = None
+        """Commit a change of the rows; whatever is decided after it, in whichever thread, looks at them again."""
+
+        def decided(since: float) -> Decision[Result]:
+            decision = decide(since)
+
+            def outcome(commit: Commit) -> Result:
+                self._rows = None
+                return decision.outcome(commit)
+
+            return replace(decision, outcome=outcome)
+
+        return self._commits.run(Operation(name, frozenset(), decided, alone=True))
+
+
+def _rows_of(snapshot: Snapshot) -> dict[int, Row]:
+    found = snapshot.scan(TABLE, columns=list(_COLUMNS)).to_arrow().to_pylist() if TABLE in snapshot.definitions else []
+    return {row["node"]: row for row in found}
+
+
+def _without(owner: str, before: Mapping[str, int]) -> dict[str, int]:
+    """What others than a node's owner may have there: its own rows are where they belong."""
+    return {writer: revision for writer, revision in before.items() if writer != owner}
 
 
 def _put(row: Row) -> Decision[Row]:

@@ -20,7 +20,9 @@ PATIENCE = 30.0
 
 
 def node_of(world: World, name: str = "node-1", **options: Any) -> Manta:
-    """A node that has read nothing, with the world's clock, a second after it was opened."""
+    """A node that has read nothing, with the world's clock, a second after its tables were declared, which its first commit else does."""
+    with world.writer(name) as writer:
+        writer.declare(["manta.garbage_batch", "manta.placement"])
     node = Manta(world.catalog(), writer=name, clock=world.clock, **options)
     world.clock.tick(SECOND)
     return node
