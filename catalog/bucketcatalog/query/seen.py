@@ -48,23 +48,25 @@ class Seen:
 
     def after_look(self, began: Seen, view: LogView, found: LastLook, files: LogFiles) -> Seen:
         """What is seen after a look that ``began`` with an earlier value, and gave this."""
-        seen = self._with(view.cut if self is began else self.cut.joined(view.cut), files)
+        limit = files.store.now_us() + limits.MAX_CLOCK_SKEW
+        seen = self._with(view.cut if self is began else self.cut.joined(view.cut), files, limit)
         is_settled = not _voids_ahead(view, view.observed + limits.MAX_CLOCK_SKEW)
         return replace(
             seen,
             voids={**self.voids, **view.voids} if is_settled else self.voids,
             observed=max(self.observed, view.observed),
-            tail=frozenset(transaction.uuid for transaction in view.tail),
+            tail=frozenset(
+                t.uuid for t in view.tail if t.commit_time <= limit and seen.cut.newest_revision(t.writer) >= t.revision
+            ),
             known=found if self.known is began.known else self.known,
         )
 
     def after_reading(self, cut: Cut, files: LogFiles) -> Seen:
         """What is seen after ``cut`` was read by its name."""
-        return self._with(self.cut.joined(cut), files)
+        return self._with(self.cut.joined(cut), files, files.store.now_us() + limits.MAX_CLOCK_SKEW)
 
-    def _with(self, cut: Cut, files: LogFiles) -> Seen:
-        """The value with ``cut``, which holds all that was seen of its writers, up to now."""
-        limit = files.store.now_us() + limits.MAX_CLOCK_SKEW
+    def _with(self, cut: Cut, files: LogFiles, limit: int) -> Seen:
+        """The value with ``cut``, which holds all that was seen of its writers, up to the ``limit``."""
         settled = {writer: heads for writer in cut.heads if (heads := _heads_until(limit, writer, cut, files))}
         return replace(self, cut=Cut(dict(sorted({**self.cut.heads, **settled}.items()))))
 

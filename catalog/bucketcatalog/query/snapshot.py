@@ -21,7 +21,7 @@ from ..model.coerce import given_keys
 from ..model.facts import NEVER
 from ..model.keys import encode_keys
 from ..model.names import names_given
-from ..model.render import output_schema, render
+from ..model.render import output_schema, render, storage_columns
 from ..model.tables import Table
 from ..model.times import Time, datetime_of, parse_time
 from ..state.conditions import Where
@@ -194,7 +194,8 @@ class Snapshot(Contents):
                 f"A page of tombstones cannot have the limit {limit!r}.", next_step="Give a whole number above 0."
             )
         schema = output_schema(definition, tombstones=True, columns=columns)
-        found = earliest_ended(self.state(table), NEVER if before is None else parse_time(before), limit)
+        until = NEVER if before is None else parse_time(before)
+        found = earliest_ended(self.state(table), until, limit, storage_columns(definition, schema.names))
         return render(found, definition, schema)
 
     def list(

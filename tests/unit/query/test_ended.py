@@ -14,9 +14,21 @@ from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
 
-from ...kit.world import BUCKET, OWNER, Clock, World
+from ...kit.world import BUCKET, HOUR, OWNER, Clock, World, messages, time_at
 
 COLUMNS = ["name", "deleted_at", "_version"]
+READINGS = """
+syntax = "proto3";
+import "bucketcatalog/v1/options.proto";
+message Reading {
+  option (bucketcatalog.v1.table) = {
+    name: "lab.readings" key: "room" key: "at"
+    orders: {name: "by number" fields: "deleted_at" fields: "at" of_tombstones: true}
+  };
+  string room = 1;
+  uint32 at = 2;
+}
+"""
 
 
 def rows(names: list[str], **values: Any) -> list[dict[str, Any]]:
@@ -83,6 +95,42 @@ def bytes_read(world: World, limit: int) -> int:
     world.store.reset()
     assert len(snapshot.ended("objects", limit=limit)) == limit
     return world.store.bytes_read
+
+
+def test_what_ended_too_late_is_not_read() -> None:
+    world = World.counting()
+    names = [f"n{number:05d}" for number in range(30_000)]
+    with world.writer("compactor-1") as writer:
+        world.commit(writer, ("put", "objects", pa.Table.from_pylist(rows(names))))
+        world.commit(writer, ("delete", "objects", rows(names[:5])))
+        limit = time_at(world.clock.tick(HOUR))
+        world.commit(writer, ("delete", "objects", pa.Table.from_pylist(rows(names[5:]))))
+        writer.checkpoint(scope="all", full=True)
+    snapshot = world.snapshot()
+    assert isinstance(world.store, Counting)
+    world.store.reset()
+    assert len(snapshot.ended("objects", before=limit, limit=1_000)) == 5
+    few, snapshot = world.store.bytes_read, world.snapshot()
+    world.store.reset()
+    assert len(snapshot.ended("objects", limit=30_000)) == 30_000
+    assert few * 3 < world.store.bytes_read * 2
+
+
+def test_an_order_by_more_than_the_end_does_not_change_the_page() -> None:
+    catalog = Catalog(MemoryStore(clock=(clock := Clock())))
+    catalog.register(messages(READINGS)["Reading"])
+    found = []
+    with catalog.writer("compactor-1", clock=clock) as writer:
+        keys = [{"room": room, "at": number} for number, room in enumerate("DCBADCBA")]
+        for key in keys:
+            with writer.transaction() as tx:
+                tx.put("lab.readings", key)
+        with writer.transaction() as tx:
+            tx.delete("lab.readings", keys)
+        for _ in range(2):
+            found.append(catalog.snapshot().ended("lab.readings", limit=4).select(["room", "at"]).to_pylist())
+            writer.checkpoint(scope="all", full=True)
+    assert found[0] == found[1] == sorted(keys, key=lambda key: (key["room"], key["at"]))[:4]
 
 
 def test_a_page_of_nothing_is_refused() -> None:

@@ -84,3 +84,18 @@ def test_a_head_of_the_future_is_not_followed_but_what_it_follows_is(world: Worl
     found = look(files, began.known)
     world.clock.now -= MAX_CLOCK_SKEW + SECOND
     assert revisions(began.after_look(began, *found, files).cut) == {"w": [0]}
+
+
+def test_what_lies_in_the_future_counts_as_read_for_nobody(world: World) -> None:
+    """Not even where a version in it is named: whoever does so has to look again, and to come after it."""
+    files = LogFiles(world.store, "default")
+    put(world, "a", "w")
+    world.clock.tick(MAX_CLOCK_SKEW + 30 * SECOND)
+    put(world, "b", "ahead")
+    world.clock.tick(-MAX_CLOCK_SKEW - 30 * SECOND)
+    began = Seen()
+    view, known = look(files, began.known)
+    seen = began.after_look(began, view, known, files)
+    assert revisions(seen.cut) == {"w": [0]}
+    told = {transaction.writer: seen.has(transaction.uuid) for transaction in view.tail}
+    assert told == {"w": True, "ahead": False}

@@ -17,6 +17,7 @@ from ... import prefix as beginning_with
 from ...errors import InvalidOption
 from ...model.arrays import one_chunk
 from ...query.snapshot import Snapshot
+from .names import uuid_text
 
 BY = {"owner": ("owner",), "bucket": ("owner", "bucket_id"), "content_type": ("owner", "content_type"), "shark": ("shark",)}
 """What is counted by, and the columns of it."""
@@ -39,6 +40,8 @@ def usage(
     each copy counts where it lies. A bucket is told with its owner, and the prefix of names within a bucket.
     """
     names = _columns(by)
+    owner = None if owner is None else uuid_text("owner", owner)
+    bucket_id = None if bucket_id is None else uuid_text("bucket_id", bucket_id)
     if (bucket_id is not None and owner is None) or (prefix and bucket_id is None):
         raise InvalidOption(
             "A bucket is told with its owner, and a prefix with its bucket.", next_step="Give owner, bucket_id and prefix."

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from ...clock import monotonic
@@ -81,7 +82,7 @@ class Operation(Generic[Result]):
     result: Result | None = None
     error: BaseException | None = None
     settled: bool = False
-    done: threading.Event = field(default_factory=threading.Event)
+    done: bool = False
 
     @property
     def events(self) -> Sequence[Event]:
@@ -99,17 +100,24 @@ class Operation(Generic[Result]):
 class Commits:
     """Takes operations from any thread and commits them by one writer, in the order in which they came as far as they share keys.
 
-    ``opened`` opens the writer, for the first commit and after one whose outcome nobody knows; ``took`` is told what commits leave of keys.
+    ``opened`` opens the writer, for the first commit and after one whose outcome nobody knows, which ``doubts`` is told of; ``took`` is
+    told what commits leave of keys. Invariant: of the threads that wait one at most commits, and whoever has an outcome waits no more.
     """
 
-    def __init__(self, opened: Callable[[], Writer], took: Callable[[Sequence[tuple[Key, Row | None]]], None]) -> None:
+    def __init__(
+        self,
+        opened: Callable[[], Writer],
+        took: Callable[[Sequence[tuple[Key, Row | None]]], None],
+        doubts: Callable[[], None],
+    ) -> None:
         self._opened = opened
-        self._writer: Writer | None = None
         self._took = took
+        self._doubts = doubts
+        self._writer: Writer | None = None
         self._closed = False
         self._waiting: deque[Operation[Any]] = deque()
-        self._queue = threading.Lock()
-        self._turn = threading.Lock()
+        self._changed = threading.Condition()
+        self._is_led = False
 
     def close(self) -> None:
         """End the writer; what waits fails, and so does what comes."""
@@ -119,22 +127,38 @@ class Commits:
 
     def run(self, operation: Operation[Result]) -> Result:
         """Decide and commit the operation; what refuses it, or fails its commit, is raised."""
-        with self._queue:
+        with self._changed:
             self._waiting.append(operation)
-        while not operation.done.is_set():
-            with self._turn:
-                if not operation.done.is_set():
-                    self._commit(self._next())
+        while self._leads(operation):
+            try:
+                self._commit(self._next())
+            finally:
+                with self._changed:
+                    self._is_led = False
+                    self._changed.notify_all()
         if operation.error is not None:
             raise operation.error
         return cast(Result, operation.result)
+
+    def _leads(self, operation: Operation[Any]) -> bool:
+        """Whether this thread is to commit what waits; if not, its operation has its outcome."""
+        with self._changed:
+            try:
+                self._changed.wait_for(lambda: operation.done or not self._is_led)
+            except BaseException:
+                with suppress(ValueError):
+                    self._waiting.remove(operation)  # nobody waits for it any more, unless it is being committed
+                raise
+            if not operation.done:
+                self._is_led = True
+            return not operation.done
 
     def _next(self) -> list[Operation[Any]]:
         """Those to commit together: the first that waits, and what follows it as long as there is room and no key is shared."""
         taken: list[Operation[Any]] = []
         passed: deque[Operation[Any]] = deque()
         keys: set[Key] = set()
-        with self._queue:
+        with self._changed:
             while self._waiting and len(taken) < MOST // 2:
                 operation = self._waiting.popleft()
                 is_free = keys.isdisjoint(operation.keys) and not (operation.alone and (taken or passed))
@@ -152,14 +176,15 @@ class Commits:
                 self._decide(operation, began)
             self._publish([operation for operation in operations if operation.events])
         except BaseException as error:
+            told = error if isinstance(error, Exception) else _interrupted()
             for operation in operations:
                 if not operation.settled:
-                    operation.error = operation.error or error
-            if not isinstance(error, Exception):
+                    operation.error = operation.error or told
+            if told is not error:
                 raise
         finally:
             for operation in operations:
-                operation.done.set()
+                operation.done = True
 
     def _decide(self, operation: Operation[Any], began: float) -> None:
         try:
@@ -191,19 +216,34 @@ class Commits:
         self._took(left)
 
     def _put(self, operations: Sequence[Operation[Any]]) -> Committed:
-        if self._closed:
-            raise ClosedWriter("The node was closed.", next_step="Open another.")
-        if self._writer is None:
-            self._writer = self._opened()
+        writer = self._open()
         names = {operation.name for operation in operations}
-        transaction = self._writer.transaction(operation=names.pop() if len(names) == 1 else "operations")
+        transaction = writer.transaction(operation=names.pop() if len(names) == 1 else "operations")
         try:
             with transaction:
                 for operation in operations:
                     for event in operation.events:
                         event.add(transaction)
-        except (CommitUnknown, KeyboardInterrupt, SystemExit):  # after which the writer is closed, and one opened anew looks
+        except (CommitUnknown, KeyboardInterrupt, SystemExit):  # one that is opened anew looks what has become of it
             self._writer = None
+            writer.close()
+            self._doubts()
             raise
         assert transaction.committed is not None
         return transaction.committed
+
+    def _open(self) -> Writer:
+        if not self._closed and self._writer is None:
+            self._writer = self._opened()
+        if self._closed or self._writer is None:
+            self.close()
+            raise ClosedWriter("The node was closed.", next_step="Open another.")
+        return self._writer
+
+
+def _interrupted() -> CommitUnknown:
+    """For who shared a commit with a thread that was interrupted."""
+    return CommitUnknown(
+        "The thread that was to commit this with others was interrupted.",
+        next_step="Look whether it was, and do it again if not.",
+    )

@@ -21,6 +21,7 @@ from typing import Any
 
 from ...errors import InvalidOption, InvalidTime
 from ...model.times import datetime_of, iso, micros, parse_time
+from ...model.uuids import uuid_value
 from .errors import ObjectNotFound, PreconditionFailedError
 
 ANY = "*"
@@ -110,7 +111,15 @@ def _tags(name: str, value: Any) -> tuple[str, ...]:
     given = [str(tag) if isinstance(tag, uuid.UUID) else tag for tag in given]
     if not all(isinstance(tag, str) for tag in given):
         raise InvalidOption(f"{value!r} is no list of entity tags for {name!r}.", next_step="Give ids of objects, or '*'.")
-    return tuple(tag.strip().removeprefix("W/").strip('"') for tag in given)
+    return tuple(_plain(tag.strip().removeprefix("W/").strip('"')) for tag in given)
+
+
+def _plain(tag: str) -> str:
+    """An id in the one spelling of ids, whatever else as it is."""
+    try:
+        return uuid_value(tag)
+    except ValueError:
+        return tag
 
 
 def _time(name: str, value: Any) -> int:

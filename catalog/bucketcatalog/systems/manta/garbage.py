@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog import Catalog
-from ...clock import now_us, uuid7
+from ...clock import random_uuid
 from ...errors import HistoryPruned
 from ...model.times import Age, age_micros, datetime_of
 from ...query.snapshot import Snapshot
@@ -71,7 +71,7 @@ class Garbage:
             rows = self._page(snapshot, before, BATCH)
             if not len(rows):
                 return Decision([], lambda commit: _batch_payload(None, rows))
-            id_ = str(uuid7(now_us()))
+            id_ = str(random_uuid())
             self._rows = (id_, rows)
             new = {"of": OF, "id": id_, "cut": snapshot.version, "before": before, "records": len(rows)}
             event = Event("put", TABLE, new, expect=row["_version"] if row is not None else "absent")

@@ -67,6 +67,11 @@ class Known:
             if len(self._own) > MOST_KEPT:
                 self._snapshot, self._own = None, {}
 
+    def forget(self) -> None:
+        """Nobody knows whether this process has committed something: the next question looks."""
+        with self._lock:
+            self._snapshot, self._own = None, {}
+
     def _is_fresh(self, since: float) -> bool:
         return self._looked_at >= since - self._fresh
 

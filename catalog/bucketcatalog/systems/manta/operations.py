@@ -36,10 +36,10 @@ class Manta:
     """A node of the service: it commits by one writer, which nobody else opens, and reads what all have committed. Threads may share it.
 
     What it is asked, and conditions, are answered by what has been committed by then. ``fresh`` says by how many seconds that may be older
-    of other writers, which saves a look at the store; what it has committed itself it always knows. Without
-    ``zero_byte_tombstones`` it forgets objects without content once they are deleted or overwritten, as the service does; the RFD records
-    them as any other. No batch of garbage has what ended
-    later than ``grace`` ago. ``clock`` gives the time in microseconds. A context manager; ``close`` ends its writer.
+    of other writers, which saves a look at the store; what it has committed itself it always knows. Without ``zero_byte_tombstones`` it
+    forgets objects without content once they are deleted or overwritten, as the service does; the RFD records them as any other. No batch
+    of garbage has what ended later than ``grace`` ago. ``clock`` gives the time in microseconds. A context manager; ``close`` ends its
+    writer.
     """
 
     def __init__(
@@ -59,10 +59,14 @@ class Manta:
 
         def opened() -> Writer:
             held = catalog.writer(writer, database=database, clock=clock)
-            held.declare([GARBAGE_TABLE, PLACEMENT_TABLE])  # by which readers of the database find that it is a Manta's
+            try:
+                held.declare([GARBAGE_TABLE, PLACEMENT_TABLE])  # by which readers of the database find that it is a Manta's
+            except BaseException:
+                held.close()
+                raise
             return held
 
-        self._commits = Commits(opened, self._known.took)
+        self._commits = Commits(opened, self._known.took, self._known.forget)
         self.placement = Placement(writer, self._known, self._commits)
         self._garbage = Garbage(catalog, database, self._known, self._commits, grace)
 
@@ -140,7 +144,8 @@ class Manta:
         """Create an object, or overwrite what has its name, which then is recorded as deleted; the whole row.
 
         ``ContentMd5Error`` for an MD5 that is none; ``PreconditionFailedError`` or ``ObjectNotFound`` where the conditions do not hold.
-        Without conditions nothing is looked up. Whether there is a bucket of that id is not asked.
+        Without conditions nothing is looked up, unless objects without content leave no record. Whether there is a bucket of that id is
+        not asked.
         """
         asked = Conditions.of(conditions)
         row = self._as_stored(

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from ...clock import monotonic
 from ...errors import InvalidOption
 from ...model.names import names_given, writer_id
 from ...query.snapshot import Snapshot
-from .commits import Commit, Commits, Decision, Event, Operation
+from .commits import Commits, Decision, Event, Operation
 from .errors import NotPlacedHere
 from .known import Known, Row
 
@@ -70,8 +69,8 @@ class Placement:
         """``NotPlacedHere`` where a node, of so many, is another writer's, or on its way."""
         is_recent = self._rows is not None and monotonic() - self._looked_at < _LOOK_WITHIN
         rows = self._rows if is_recent and self._rows is not None else self._look(self._known.snapshot())
-        if rows and not self._is_mine(rows[node_of(len(rows))]):
-            row = self._look(self._known.snapshot())[node_of(len(rows))]  # it may have been taken back
+        if rows and not self._is_mine(_row_of(rows, node_of)):
+            row = _row_of(self._look(self._known.snapshot()), node_of)  # it may have been taken back
             if not self._is_mine(row):
                 raise _elsewhere(row, self._me)
 
@@ -127,7 +126,7 @@ class Placement:
 
     def _row(self, snapshot: Snapshot, node: int) -> Row:
         rows = self._look(snapshot)
-        if node not in rows:
+        if not isinstance(node, int) or isinstance(node, bool) or node not in rows:
             raise InvalidOption(f"There is no node {node!r}.", next_step=f"There are {len(rows)}: give one from 0 on.")
         return dict(rows[node])
 
@@ -143,12 +142,8 @@ class Placement:
 
         def decided(since: float) -> Decision[Result]:
             decision = decide(since)
-
-            def outcome(commit: Commit) -> Result:
-                self._rows = None
-                return decision.outcome(commit)
-
-            return replace(decision, outcome=outcome)
+            self._rows = None  # whatever becomes of the commit
+            return decision
 
         return self._commits.run(Operation(name, frozenset(), decided, alone=True))
 
@@ -156,6 +151,17 @@ class Placement:
 def _rows_of(snapshot: Snapshot) -> dict[int, Row]:
     found = snapshot.scan(TABLE, columns=list(_COLUMNS)).to_arrow().to_pylist() if TABLE in snapshot.definitions else []
     return {row["node"]: row for row in found}
+
+
+def _row_of(rows: Mapping[int, Row], node_of: Callable[[int], int]) -> Row:
+    """The row of a name; ``NotPlacedHere`` where somebody has deleted it."""
+    nodes = max(row["nodes"] for row in rows.values())
+    node = node_of(nodes)
+    if node not in rows:
+        raise NotPlacedHere(
+            f"Node {node} of {nodes} has no row in {TABLE}: nobody has it.", next_step=f"Put the row of {TABLE} back."
+        )
+    return rows[node]
 
 
 def _without(owner: str, before: Mapping[str, int]) -> dict[str, int]:

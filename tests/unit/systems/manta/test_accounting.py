@@ -361,3 +361,15 @@ class TestGrowth:
         for by in BY:
             assert [*said(growth(empty, world.snapshot(), by)).values()] == [(1, 3, 1, 3)]
             assert [*said(growth(world.snapshot(), empty, by)).values()] == [(0, 0, -1, -3)]
+
+
+@pytest.mark.parametrize("by", BY)
+def test_an_owner_is_one_however_it_is_spelled_and_what_is_none_is_refused(world: World, by: str) -> None:
+    owner = "abcdefab-0000-4000-8000-000000000001"
+    with world.writer("w") as writer:
+        row = {"owner": owner, "bucket_id": owner, "name": "a", "content_length": 7, "content_type": "t", "sharks": ["d:1"]}
+        world.commit(writer, ("put", "objects", row))
+    found = usage(world.snapshot(), by, owner=owner.upper())
+    assert found["bytes"].to_pylist() == [7] and found.equals(usage(world.snapshot(), by, owner=owner))
+    with pytest.raises(InvalidOption, match="no uuid"):
+        usage(world.snapshot(), by, owner="nobody")

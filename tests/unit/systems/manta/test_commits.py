@@ -257,8 +257,11 @@ class TestFailing:
                 with pytest.raises(ObjectNotFound):
                     node.getobject(**obj(name))
 
-    def test_after_an_unknown_outcome_conditions_are_about_what_has_come_of_it(self, gated: Gated) -> None:
+    @pytest.mark.parametrize("fresh", [0, 3600])
+    def test_after_an_unknown_outcome_conditions_are_about_what_has_come_of_it(self, fresh: float) -> None:
+        gated = Gated(fresh=fresh)
         node, world = gated.node, gated.world
+        listed(node)
         gated.gate.after = lambda: world.clock.tick(20 * MINUTE) and None
         with pytest.raises(CommitUnknown):
             create(node, "a", ID_1, conditions={"if-none-match": "*"})()
@@ -354,6 +357,22 @@ class TestClosing:
             create(node, "b")()
         assert node.getobject(**obj("a"))["id"] == ID_1 and names(world.snapshot()) == ["a"]
 
+    def test_a_node_that_is_closed_while_its_writer_is_opened_commits_nothing(self, world: World) -> None:
+        node = Manta(world.catalog(), writer="node-1", clock=world.clock)
+        opened = node._commits._opened
+
+        def closing() -> Any:
+            writer = opened()
+            node.close()
+            return writer
+
+        node._commits._opened = closing
+        with pytest.raises(ClosedWriter):
+            create(node, "a")()
+        assert names(world.snapshot()) == []
+        with pytest.raises(ClosedWriter):
+            create(node, "b")()
+
     def test_a_node_that_was_closed_in_doubt_stays_closed(self, gated: Gated) -> None:
         def lose() -> None:
             gated.world.clock.tick(20 * MINUTE)
@@ -382,3 +401,11 @@ def test_one_owner_spelled_in_two_ways_is_one_owner(gated: Gated) -> None:
     buckets = [partial(node.createbucket, owner=each, name="one") for each in (owner, owner.upper())]
     results = gated.behind(create(node, "first"), *buckets)
     assert [type(result) for result in results] == [dict, BucketAlreadyExists]
+
+
+def test_eight_that_come_again_and_again_share_nearly_all_commits() -> None:
+    world, node = slow()
+    with ThreadPoolExecutor(8) as pool:
+        done = [pool.submit(lambda thread: [create(node, f"{thread}-{n}")() for n in range(10)], thread) for thread in range(8)]
+        assert all(len(each.result()) == 10 for each in done)
+    assert sum(events(world)) == 80 and len(events(world)) <= 32, "two groups of four, of which one waits while the other is put"

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import CatalogWarning, InvalidName, InvalidOption
+from bucketcatalog import CatalogWarning, CommitUnknown, InvalidName, InvalidOption
+from bucketcatalog.errors import OutcomeUnknown
 from bucketcatalog.systems.manta import placement
 from bucketcatalog.systems.manta.errors import NotPlacedHere
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.placement import MOST_NODES, node_of_bucket, node_of_object
 
-from ....kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, bucket, names, obj, rows, stored
+from ....kit.world import BUCKET, ID_1, ID_2, MINUTE, OTHER, OWNER, World, bucket, names, obj, rows, stored
 from .nodes import Gated, after_a_second, listed, node_of, operations
 
 COUNTS = [1, 2, 3, 5, 7, 16, 100, 1000, 65_537, MOST_NODES - 1, MOST_NODES]
@@ -389,3 +390,39 @@ class TestRacing:
         found = node_of(world, "node-3").placement.rows()
         assert [row["writer"] for row in found] == ["node-2"] * 3 == [row["writer"] for row in behind.placement.rows()]
         assert {row["table"] for row in rows(world.snapshot(), "conflicts")} == {"manta.placement"}
+
+
+def test_a_node_whose_giving_has_no_known_outcome_looks_before_it_commits_there_again() -> None:
+    gated = Gated()
+    node, world = gated.node, gated.world
+    node.placement.place(1, ["node-1"])
+    create(node, "a")
+
+    def lose() -> None:
+        world.clock.tick(20 * MINUTE)
+        raise OutcomeUnknown("The answer was lost.", next_step="Put the same bytes again.")
+
+    gated.gate.after = lose
+    with pytest.raises(CommitUnknown):
+        node.placement.give(0, "node-2")
+    gated.gate.after = lambda: None
+    with pytest.raises(NotPlacedHere, match="on its way"):
+        create(node, "b")
+
+
+def test_a_node_without_a_row_is_nobodys(world: World, node: Manta) -> None:
+    node.placement.place(2, ["node-1"])
+    with world.writer("node-2") as writer:
+        world.commit(writer, ("delete", "manta.placement", {"node": 0}))
+    other = node_of(world, "node-1")
+    by_node = {node_of_object(OWNER, BUCKET, f"n{number}", 2): f"n{number}" for number in range(20)}
+    assert create(other, by_node[1])["name"] == by_node[1]
+    with pytest.raises(NotPlacedHere, match="Node 0 of 2 has no row"):
+        create(other, by_node[0])
+
+
+@pytest.mark.parametrize("number", [[], True, 0.0, "0", None])
+def test_what_is_no_number_of_a_node_is_refused(node: Manta, number: Any) -> None:
+    node.placement.place(2, ["node-1"])
+    with pytest.raises(InvalidOption, match="no node"):
+        node.placement.give(number, "node-2")
