@@ -8,6 +8,7 @@ Spark has no SQL here for what ends or forgets rows: that is ``bcs.delete`` and 
 import sys
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog
@@ -98,8 +99,8 @@ def in_sql(spark: SparkSession, lake: str) -> list[str]:
     # 7. List a bucket's contents, a batch of at most 250 after the other.
     names, marker = [], ""
     while True:
-        listing = f"SELECT {OBJECT} FROM manta_bucket_object WHERE {place} AND name > '{marker}' ORDER BY name LIMIT 250"
-        page = [row.name for row in spark.sql(listing).collect()]
+        listing = f"SELECT {OBJECT} FROM manta_bucket_object WHERE {place} AND name > :marker ORDER BY name LIMIT 250"
+        page = [row.name for row in spark.sql(listing, args={"marker": marker}).collect()]
         if not page:
             break
         names, marker = names + page, page[-1]
@@ -121,11 +122,10 @@ def in_sql(spark: SparkSession, lake: str) -> list[str]:
 
     # 11. Remove a deleted object's record, 10. and once there are no more of a deleted bucket's, that bucket's.
     for row in garbage:
-        bcs.purge(
-            spark, lake, "spark", table="objects", where=f"{place} AND name = '{row.name}' AND id = '{row.id}'", writer="node-2"
-        )
+        named = F.expr(place) & (F.col("name") == row.name) & (F.col("id") == row.id)
+        bcs.purge(spark, lake, "spark", table="objects", where=named, writer="node-2")
     for row in ended:
-        named = f"owner = '{OWNER}' AND name = '{row.name}' AND id = '{row.id}'"
+        named = (F.col("owner") == OWNER) & (F.col("name") == row.name) & (F.col("id") == row.id)
         bcs.purge(spark, lake, "spark", table="buckets", where=named, writer="node-2")
     look()
     left = [row.name for row in spark.sql("SELECT name FROM manta_bucket_deleted_bucket").collect()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -85,11 +85,11 @@ def import_database(
                 )
         find_by_name(connection, schema)
         source = _identity(connection, schema)
-        past = _Past.of(catalog.database(database).look(), source, database)
+        past = _Past.of(catalog.database(database).look(), source, database, writer)
         with catalog.writer(writer, database=database) as held:
             held.declare([GARBAGE_TABLE, PLACEMENT_TABLE])  # by which readers of the database find that it is a Manta's
             reader = _Reader(connection, columns, batch, hstore_nulls == "empty")
-            run = _Import(held, reader, source, past, progress or (lambda rows: None))
+            run = _Import(held, reader, source, past, catalog.database(database).look, progress or (lambda rows: None))
             for table in TABLES:
                 run.take(table)
     return Imported(run.rows, run.mapped, run.batches, bool(past.markers))
@@ -98,8 +98,13 @@ def import_database(
 def _identity(connection: Connection, schema: str) -> str:
     """What tells this schema from others, as JSON: markers are of one alone."""
     may_ask = connection.execute("SELECT has_function_privilege('pg_control_system()', 'execute')").fetchone()
-    asked = "(SELECT system_identifier FROM pg_control_system())" if may_ask is not None and may_ask[0] else "NULL"
-    found = connection.execute(f"SELECT {asked}::text, current_database()::text".encode()).fetchone()
+    if may_ask is None or not may_ask[0]:
+        raise InvalidOption(
+            "The server does not say which one it is, so that an import of another one could be taken for a part of this.",
+            next_step="Let an administrator run: GRANT EXECUTE ON FUNCTION pg_control_system() TO the user of the DSN.",
+        )
+    query = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
+    found = connection.execute(query.encode()).fetchone()
     assert found is not None
     return json.dumps({"server": found[0], "database": found[1], "schema": schema}, sort_keys=True)
 
@@ -110,23 +115,33 @@ class _Past:
 
     markers: Mapping[str, Key]
     versions: Mapping[str, int]
+    by_others: int
 
     @classmethod
-    def of(cls, snapshot: Snapshot, source: str, database: str) -> _Past:
+    def of(cls, snapshot: Snapshot, source: str, database: str, writer: str) -> _Past:
         """What the log says of them; ``InvalidOption`` where the database has rows of somebody else's."""
         log = snapshot.scan("log").to_arrow()
         is_import = pc.fill_null(pc.starts_with(log["app_id"], APP), False)
         imports = log.filter(is_import).sort_by([("commit_timestamp", "ascending"), ("revision", "ascending")]).to_pylist()
         if not imports or pc.any(pc.greater(log.filter(pc.invert(is_import))["events"], 0), min_count=0).as_py():
             _refuse_others(snapshot, {(row["writer"], row["revision"]) for row in imports}, database)
-        said = [dict(row["metadata"] or ()) for row in imports]
-        markers: dict[str, Key] = next(
-            (json.loads(each["markers"]) for each in reversed(said) if each.get("source") == source), {}
-        )
         versions: dict[str, int] = {}
         for row in imports:
             versions[row["app_id"]] = max(row["app_version"], versions.get(row["app_id"], 0))
-        return cls(markers, versions)
+        return cls(_markers(imports, source), versions, batches_of_others(snapshot, writer))
+
+
+def batches_of_others(snapshot: Snapshot, writer: str) -> int:
+    """How many batches others than a writer have committed: as many as before, as long as no other run is under way."""
+    log = snapshot.scan("log", columns=["writer", "app_id"]).to_arrow()
+    is_theirs = pc.and_(pc.fill_null(pc.starts_with(log["app_id"], APP), False), pc.not_equal(log["writer"], writer))
+    return int(pc.sum(is_theirs, min_count=0).as_py())
+
+
+def _markers(imports: Sequence[Mapping[str, Any]], source: str) -> dict[str, Key]:
+    """Up to where each table of a source has been read by the last of these batches that are of it."""
+    said = (dict(row["metadata"] or ()) for row in reversed(imports))
+    return next((json.loads(each["markers"]) for each in said if each.get("source") == source), {})
 
 
 def _refuse_others(snapshot: Snapshot, imports: set[tuple[str, int]], database: str) -> None:
@@ -149,6 +164,7 @@ class _Import:
     reader: _Reader
     source: str
     past: _Past
+    look: Callable[[], Snapshot]
     progress: Callable[[int], None]
     rows: dict[str, int] = field(default_factory=dict)
     mapped: dict[str, int] = field(default_factory=lambda: {EMPTY: 0, NULL_VALUES: 0})
@@ -174,6 +190,7 @@ class _Import:
 
     def _commit(self, table: RfdTable, found: pa.Table) -> None:
         refuse(table, found)
+        self._refuse_another_run(table)
         rows = to_core(table, found)
         end = found.slice(len(found) - 1).select(list(table.key)).to_pylist()[0]
         self._markers[table.name] = list(end.values())
@@ -185,14 +202,23 @@ class _Import:
             if table.live is not None:
                 tx.delete(table.of, rows.select(list(table.primary_key)).group_by(list(table.primary_key)).aggregate([]))
         if tx.committed is None:
-            raise StaleBatch(
-                f"Another import has committed a batch of {table.name} meanwhile.", next_step="Let one run at a time import."
-            )
+            raise _another_run(table)
         self.batches += 1
         self.rows[table.name] += len(found)
         new = mapped(found)
         self.mapped = {name: count + new[name] for name, count in self.mapped.items()}
         self.progress(sum(self.rows.values()))
+
+    def _refuse_another_run(self, table: RfdTable) -> None:
+        """``StaleBatch`` where a run on another machine, under another writer, imports the same: each row would end what that has put."""
+        if batches_of_others(self.look(), self.writer.id) != self.past.by_others:
+            raise _another_run(table)
+
+
+def _another_run(table: RfdTable) -> StaleBatch:
+    return StaleBatch(
+        f"Another import has committed a batch of {table.name} meanwhile.", next_step="Let one run at a time import."
+    )
 
 
 def _too_late(table: RfdTable) -> InvalidOption:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, InvalidOption, StoreUnavailable
+from bucketcatalog import Catalog, InvalidOption, StaleBatch, StoreUnavailable
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.systems.manta.postgres_rows import EMPTY, NULL_VALUES
 
@@ -143,6 +143,24 @@ def test_a_run_that_dies_after_every_batch_comes_to_its_end(native: Source, cata
         with pytest.raises(Killed):
             native.bring(catalog, batch=5, progress=killing(1), writer="another" if _ % 2 else "importer")
     assert native.bring(catalog, batch=5).batches == 0
+    assert everything(catalog) == everything(whole)
+
+
+def test_a_second_run_on_another_machine_stops_both_before_a_row_is_there_twice(native: Source, catalog: Catalog) -> None:
+    fill(native, 5, 8)
+    whole = Catalog(MemoryStore())
+    native.bring(whole, batch=5)
+    began: list[int] = []
+
+    def another(rows: int) -> None:
+        if not began:
+            began.append(rows)
+            with pytest.raises(Killed):
+                native.bring(catalog, batch=5, writer="another", progress=killing(2))
+
+    with pytest.raises(StaleBatch, match="Another import"):
+        native.bring(catalog, batch=5, progress=another)
+    native.bring(catalog, batch=5)
     assert everything(catalog) == everything(whole)
 
 
