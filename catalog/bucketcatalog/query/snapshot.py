@@ -182,10 +182,17 @@ class Snapshot(Contents):
         return [by_key.get(key) for key in encoded]
 
     def ended(
-        self, table: str, *, before: Time | None = None, limit: int = 1000, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        *,
+        before: Time | None = None,
+        after: Mapping[str, Any] | None = None,
+        limit: int = 1000,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """The tombstones of a table that ended first, at most ``limit``, by ``deleted_at`` and then by key; none from ``before`` on.
 
+        The next page is that ``after`` the last one's ``deleted_at`` and key columns.
         Where a checkpoint keeps an order of the table by ``deleted_at``, this costs about as much as the page, else as all tombstones.
         """
         definition = self.table(table)
@@ -195,7 +202,7 @@ class Snapshot(Contents):
             )
         schema = output_schema(definition, tombstones=True, columns=columns)
         until = NEVER if before is None else parse_time(before)
-        found = earliest_ended(self.state(table), until, limit, storage_columns(definition, schema.names))
+        found = earliest_ended(self.state(table), until, limit, storage_columns(definition, schema.names), after=after)
         return render(found, definition, schema)
 
     def list(

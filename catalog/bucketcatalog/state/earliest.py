@@ -7,9 +7,10 @@ all tombstones are looked at, and a page of them held.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +19,10 @@ from ..format.headers import BlockPlace
 from ..log.blocks import read_block
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
+from ..model.coerce import given_keys
 from ..model.facts import FACT_COLUMNS, NEVER, NO_TRANSACTIONS, Facts, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, encode_value
-from ..model.tables import END_TIME, SecondaryOrder
+from ..model.tables import END_TIME, SecondaryOrder, Table
 from ..parallel import in_order
 from .contents import TableState
 from .orders import OrderRun, order_entries, order_runs, without_others
@@ -28,14 +30,17 @@ from .plan import Part, Slice, for_keys
 from .read import empty_rows, ending_keys, read_slice
 
 
-def earliest_ended(state: TableState, before: int, limit: int, columns: Collection[str]) -> Facts:
+def earliest_ended(
+    state: TableState, before: int, limit: int, columns: Collection[str], *, after: Mapping[str, Any] | None = None
+) -> Facts:
     """The first ``limit`` tombstones by the time when they ended, then by key, of those that ended before a commit time.
 
-    Of their rows they have at least these storage columns and the key.
+    Those ``after`` one are told by its end and key. Of their rows they have at least these storage columns and the key.
     """
     by_end = (END_TIME.name, *state.table.key)
     order = next((run for run in order_runs(state.table) if run.shape.key == by_end and run.kept(state)), None)
-    page = _Page(state, before, limit, columns)
+    behind = b"" if after is None else given_keys(_order_of(state.table).shape, [after])[0]
+    page = _Page(state, before, limit, columns, behind)
     with telling_of_prunes(state.blocks.store):
         return page.of(state.plan()) if order is None else _Search(page, order).found()
 
@@ -48,6 +53,7 @@ class _Page:
     before: int
     limit: int
     columns: Collection[str]
+    behind: bytes
 
     def of(self, slices: Iterable[Slice]) -> Facts:
         """The first tombstones of some slices, of which no more are held than the page has and a slice."""
@@ -70,7 +76,8 @@ class _Page:
 
     def places(self, facts: Facts) -> pa.Array:
         """Where tombstones stand, as bytes that compare so."""
-        return one_chunk(encode_keys(self._order.shape, order_entries(self._order, facts)))
+        order = _order_of(self.state.table)
+        return one_chunk(encode_keys(order.shape, order_entries(order, facts)))
 
     def place_of(self, time: int) -> bytes:
         """The first place of a commit time."""
@@ -81,14 +88,17 @@ class _Page:
         """Nothing."""
         return Facts(NO_TRANSACTIONS, empty_rows(self.state.table))
 
-    @cached_property
-    def _order(self) -> OrderRun:
-        return OrderRun(self.state.table, SecondaryOrder(END_TIME.name, (END_TIME.name,), of_tombstones=True))
-
     def _read(self, slice_: Slice) -> Facts:
         wanted = {*self.columns, *FACT_COLUMNS}
         found = read_slice(self.state.blocks, self.state.table, slice_, Part.TOMBSTONES, wanted)
-        return found.filter(pa.array(found.end_times() < self.before)) if len(found) else found
+        if len(found):
+            found = found.filter(pa.array(found.end_times() < self.before))
+        return found.filter(pc.greater(self.places(found), self.behind)) if self.behind and len(found) else found
+
+
+def _order_of(table: Table) -> OrderRun:
+    """The order in which tombstones are asked for, kept or not."""
+    return OrderRun(table, SecondaryOrder(END_TIME.name, (END_TIME.name,), of_tombstones=True))
 
 
 class _Search:
@@ -102,7 +112,8 @@ class _Search:
         runs = order.kept(page.state) or ()
         every = sorted((place for run in runs for place in run.places), key=lambda place: place.header.first_key)
         until = KeyRange(b"", page.place_of(page.before)) if page.before < NEVER else EVERYTHING
-        self._places = [place for place in every if until.overlaps(place.header.first_key, place.header.first_key)]
+        asked = (place for place in every if until.overlaps(place.header.first_key, place.header.first_key))
+        self._places = [place for place in asked if place.header.last_key > page.behind]
 
     def found(self) -> Facts:
         """The page. All tombstones of a key are read where the order names the first of them."""

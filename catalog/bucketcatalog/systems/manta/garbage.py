@@ -45,6 +45,7 @@ class Garbage:
         self._commits = commits
         self._grace = age_micros(grace)
         self._rows: tuple[str, pa.Table] | None = None
+        self._external: tuple[str, pa.Array] | None = None
 
     def buckets(self, older_than: Age, limit: int) -> list[Row]:
         """The records of deleted buckets that ended first, of those that ended so long ago; each a payload with ``deleted_at``."""
@@ -139,7 +140,16 @@ class Garbage:
     def _page(self, snapshot: Snapshot, before: datetime.datetime | None, limit: int) -> pa.Table:
         columns = [*OBJECT, "deleted_at", "_version"]
         tagged = [self._of_tag(tag) for tag in _tags(snapshot)]
-        return _page(snapshot, OF, columns, before, limit, [_of_own_buckets(snapshot), *tagged])
+        return _page(snapshot, OF, columns, before, limit, [self._of_own_buckets, *tagged])
+
+    def _of_own_buckets(self, snapshot: Snapshot, rows: pa.Table) -> pa.Array:
+        """Which records are of buckets whose data is not somebody else's; those who have such buckets are looked for once a cut."""
+        if self._external is None or self._external[0] != snapshot.version:
+            tables = ("buckets", "deleted_buckets")
+            parts = [snapshot.scan(name, columns=["id"], where={"external": True}).to_arrow()["id"] for name in tables]
+            theirs = pa.concat_arrays([pa.array([], pa.string()), *(chunk for part in parts for chunk in part.chunks)])
+            self._external = (snapshot.version, theirs)
+        return pc.invert(pc.is_in(rows["bucket_id"], value_set=self._external[1])).combine_chunks()
 
     def _of_tag(self, tag: str) -> Callable[[Snapshot, pa.Table], pa.Array]:
         """Which records are not of what is live at a tag."""
@@ -162,24 +172,16 @@ def _page(
     snapshot: Snapshot, table: str, columns: Sequence[str], before: datetime.datetime | None, limit: int, frees: Sequence[Free]
 ) -> pa.Table:
     """The records that ended first and that everybody says may be handed out: as many as are asked for, if there are so many."""
-    asked = limit
-    while True:
-        found = snapshot.ended(table, before=before, limit=asked, columns=columns)
-        free = found
+    key = ["deleted_at", *snapshot.table(table).key]
+    found, free, asked, after = None, [], limit, None
+    while found is None or (len(found) == asked // 2 and sum(map(len, free)) < limit):
+        found = snapshot.ended(table, before=before, after=after, limit=asked, columns=columns)
+        after = found.select(key).slice(len(found) - 1).to_pylist()[0] if len(found) else after
+        some, asked = found, 2 * asked
         for is_free in frees:
-            free = free.filter(is_free(snapshot, free)) if len(free) else free
-        if len(free) >= limit or len(found) < asked:
-            return free.slice(0, limit)
-        asked *= 4
-
-
-def _of_own_buckets(snapshot: Snapshot) -> Free:
-    """Those of buckets whose data is not somebody else's."""
-    parts = [
-        snapshot.scan(name, columns=["id"], where={"external": True}).to_arrow()["id"] for name in ("buckets", "deleted_buckets")
-    ]
-    theirs = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
-    return lambda _, rows: pc.invert(pc.is_in(rows["bucket_id"], value_set=theirs)).combine_chunks()
+            some = some.filter(is_free(snapshot, some)) if len(some) else some
+        free.append(some)
+    return pa.concat_tables(free).slice(0, limit)
 
 
 def _of_no_live_bucket(snapshot: Snapshot, rows: pa.Table) -> pa.Array:
