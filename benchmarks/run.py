@@ -48,6 +48,7 @@ GROUPS = (
     "spark_appends",
     "spark_deletes",
     "levels",
+    "manta",
     *OF_S3,
 )
 SCALES = {scale.name: scale for scale in (SMALL, FULL)}

@@ -54,6 +54,10 @@ class Scale:
     s3_writers: int
     s3_tail: int
     s3_objects: int
+    manta_creates: int
+    manta_objects: int
+    manta_tombstones: int
+    manta_accounted: int
 
 
 FULL = Scale(
@@ -90,6 +94,10 @@ FULL = Scale(
     s3_writers=100,
     s3_tail=50,
     s3_objects=200_000,
+    manta_creates=800,
+    manta_objects=2_000_000,
+    manta_tombstones=1_000_000,
+    manta_accounted=5_000_000,
 )
 SMALL = Scale(
     name="small",
@@ -125,6 +133,10 @@ SMALL = Scale(
     s3_writers=10,
     s3_tail=5,
     s3_objects=20_000,
+    manta_creates=80,
+    manta_objects=100_000,
+    manta_tombstones=50_000,
+    manta_accounted=100_000,
 )
 
 

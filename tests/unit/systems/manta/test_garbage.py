@@ -12,9 +12,10 @@ from bucketcatalog.systems.manta.errors import BucketNotEmpty, LimitConstraintEr
 from bucketcatalog.systems.manta.garbage import BATCH
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.collecting import reaped
 from ....kit.pruning import GRACE, checkpoint, keep_time, prune
 from ....kit.world import BUCKET, DAY, HOUR, ID_1, ID_2, MINUTE, OTHER, OWNER, SECOND, World, bucket, obj, rows, time_at
-from .nodes import ID_3, MD5, after_a_second, node_of, tombstones
+from .nodes import ID_3, MD5, after_a_second, listed, node_of, tombstones
 
 NONE: dict[str, Any] = {"batch_id": None, "garbage": []}
 PHOTOS = bucket("photos")
@@ -448,3 +449,29 @@ class TestRemoving:
         assert {row["id"] for row in rows(world.snapshot(), "deleted_buckets")} == {ids[0], ids[2]}
         assert node.removedeletedbucket(owner=OTHER, name="photos", id=ids[0]) == 0
         assert node.removedeletedbucket(**PHOTOS, id=live["id"]) == 0 and node.getbucket(**PHOTOS) == live
+
+
+def test_a_deleted_bucket_goes_after_its_objects_were_reaped_told_and_removed(world: World) -> None:
+    """The RFD's condition: the storage of a bucket's objects is released before the bucket's record is discarded."""
+    node = node_of(world)
+    deleted = node.createbucket(**bucket("photos"))
+    place = {"owner": OWNER, "bucket_id": deleted["id"], "name": "a"}
+    after_a_second(world, node.createobject, **place, id=ID_1, content_length=7, sharks=["dc1:1.stor"])
+    after_a_second(world, node.deletebucket, **bucket("photos"), only_empty=False)
+    assert listed(node, deleted["id"]) == ["a"], "kept for the grace period, and listed by the bucket's id"
+
+    def remove() -> int:
+        return node.removedeletedbucket(**bucket("photos"), id=deleted["id"])
+
+    with pytest.raises(BucketNotEmpty):
+        remove()
+    world.clock.tick(2 * DAY)
+    assert reaped(world).rows["objects"] == 1 and listed(node, deleted["id"]) == []
+    with pytest.raises(BucketNotEmpty):
+        remove()
+    assert [row["name"] for row in node.deletedbuckets()] == ["photos"] and node.getgcbatch()["garbage"] == []
+    world.clock.tick(2 * DAY)
+    batch = node.getgcbatch()
+    assert [(row["name"], row["sharks"][0]["manta_storage_id"]) for row in batch["garbage"]] == [("a", "1.stor")]
+    assert node.deletegcbatch(batch_id=batch["batch_id"]) == "ok" and remove() == 1
+    assert (node.deletedbuckets(), node.deletedobjects()) == ([], [])
