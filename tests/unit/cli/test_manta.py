@@ -114,6 +114,8 @@ def test_garbage_is_told_by_age_and_as_one_batch(cli: Cli, path: Path) -> None:
     assert batch["batch_id"] in cli("manta", "gc", path, "--older-than", "0s", "--batch").out
     assert manta(cli, "gc", path, "--older-than", "0s", "--delete", batch["batch_id"]) == {"answer": "ok"}
     assert manta(cli, "gc", path, "--older-than", "0s", "--batch") == {"batch_id": None, "garbage": []}
+    for mixed in (["--batch", "--buckets"], ["--batch", "--delete", ID_1], ["--delete", ID_1, "--limit", 5]):
+        assert refused(cli, "gc", path, *mixed) == "INVALID_OPTION"
     manta(cli, "delete", path, "photos", "--with-objects")
     (bucket,) = cli("manta", "gc", path, "--buckets", "--older-than", "0s", "--json").lines
     assert bucket["name"] == "photos"

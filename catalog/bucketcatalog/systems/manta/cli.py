@@ -93,7 +93,7 @@ def create(
             _show(manta.createbucket(owner=owner, name=bucket), as_json=as_json)
             return
         row = manta.createobject(
-            **_below(opened, manta, bucket, owner, database),
+            **_below(opened, bucket, owner, database),
             name=name,
             id=id or str(clock.random_uuid()),
             content_length=content_length,
@@ -126,7 +126,7 @@ def get(
     if name is None:
         _show(_bucket(opened, manta, bucket, owner, database), as_json=as_json)
         return
-    place = _below(opened, manta, bucket, owner, database)
+    place = _below(opened, bucket, owner, database)
     _show(manta.getobject(**place, name=name, conditions=_conditions(condition)), as_json=as_json)
 
 
@@ -151,7 +151,7 @@ def update(
     """
     with _node(catalog, storage_option, database, writer) as (opened, manta):
         row = manta.updateobject(
-            **_below(opened, manta, bucket, owner, database),
+            **_below(opened, bucket, owner, database),
             name=name,
             content_type=content_type,
             headers=_pairs(header, "--header"),
@@ -186,7 +186,7 @@ def delete(
             manta.deletebucket(owner=found["owner"], name=bucket, only_empty=not with_objects)
             _show(found, as_json=as_json)
             return
-        place = _below(opened, manta, bucket, owner, database)
+        place = _below(opened, bucket, owner, database)
         (row,) = manta.deleteobject(**place, name=name, conditions=_conditions(condition))
         _show(row, as_json=as_json)
 
@@ -215,7 +215,7 @@ def list_(
         page = manta.listbuckets(owner=owner, prefix=prefix, marker=marker, limit=limit)
         columns = ["created", "id", "name"]
     else:
-        place = _below(opened, manta, bucket, owner, database)
+        place = _below(opened, bucket, owner, database)
         page = manta.listobjects(**place, prefix=prefix, marker=marker, delimiter=delimiter, limit=limit)
         columns = ["modified", "content_length", "name"]
     rows = sorted([*page.rows, *page.groups], key=lambda row: str(row["name"]).encode())
@@ -231,7 +231,9 @@ def gc(
     catalog: CatalogArgument,
     buckets: Annotated[bool, typer.Option("--buckets", help="Deleted buckets, instead of objects.")] = False,
     older_than: Age = "24h",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help=f"At most so many, up to {MOST:,}.")] = 100,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help=f"At most so many, up to {MOST:,}.  [default: 100]")
+    ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="The batch of all nodes, the same until it is deleted.")] = False,
     delete: Annotated[
         str | None, typer.Option("--delete", metavar="ID", help="Remove that batch's records: their space was freed.")
@@ -247,6 +249,11 @@ def gc(
     """
     columns = ["deleted_at", "content_length", "sharks", "bucket_id", "name"]
     if batch or delete is not None:
+        if buckets or limit is not None or (batch and delete is not None):
+            raise InvalidOption(
+                "The batch of all nodes is of objects, and has a limit of its own.",
+                next_step="Give --batch or --delete ID alone.",
+            )
         with _node(catalog, storage_option, database, writer, grace=older_than) as (_, manta):
             if delete is not None:
                 print_facts({"answer": manta.deletegcbatch(batch_id=delete)}, as_json=as_json)
@@ -260,10 +267,11 @@ def gc(
                 print_facts({"batch_id": told["batch_id"]}, as_json=False)
         return
     _, manta = _reading(catalog, storage_option, database)
+    most = 100 if limit is None else limit
     if buckets:
-        rows, columns = manta.deletedbuckets(older_than=older_than, limit=limit), ["deleted_at", "owner", "id", "name"]
+        rows, columns = manta.deletedbuckets(older_than=older_than, limit=most), ["deleted_at", "owner", "id", "name"]
     else:
-        rows = manta.deletedobjects(older_than=older_than, limit=limit)
+        rows = manta.deletedobjects(older_than=older_than, limit=most)
     print_rows(_plain(rows), columns, as_json=as_json, nothing="No garbage.")
 
 
@@ -442,7 +450,7 @@ def _bucket(catalog: Catalog, manta: Manta, name: str, owner: str | None, databa
     return manta.getbucket(owner=place["owner"], name=name)
 
 
-def _below(catalog: Catalog, manta: Manta, bucket: str, owner: str | None, database: str | None) -> dict[str, str]:
+def _below(catalog: Catalog, bucket: str, owner: str | None, database: str | None) -> dict[str, str]:
     return _place(catalog.snapshot(database=database), bucket, owner)
 
 
