@@ -81,7 +81,11 @@ class Manta:
         self.close()
 
     def createbucket(self, *, owner: str, name: str) -> Row:
-        """Create a bucket; ``BucketAlreadyExists`` where the owner has one of that name. Its id follows from the two and its past ones."""
+        """Create a bucket; ``BucketAlreadyExists`` where the owner has one of that name. Its id follows from the two and its past ones.
+
+        A look follows the commit: where another node had made another bucket of that name meanwhile, that one is put back, and where one
+        of this id had been deleted, this is made anew.
+        """
         key = {"owner": uuid_text("owner", owner), "name": bucket_name(name)}
 
         def decide(since: float) -> Decision[Row]:
@@ -93,7 +97,8 @@ class Manta:
             event = Event("put", "buckets", row, expect="absent")
             return Decision([event], lambda commit: bucket_payload({**row, "created": datetime_of(commit.time)}))
 
-        return self._commits.run(Operation("createbucket", frozenset({("bucket", *key.values())}), decide))
+        created = self._commits.run(Operation("createbucket", frozenset({("bucket", *key.values())}), decide))
+        return self._unless_it_is_anothers(key, created)
 
     def getbucket(self, *, owner: str, name: str) -> Row:
         """A bucket; ``BucketNotFound`` where the owner has none of that name."""
@@ -289,6 +294,29 @@ class Manta:
         if found is None:
             raise BucketNotFound(f"Owner {key['owner']} has no bucket {key['name']!r}.", next_step="List the owner's buckets.")
         return found
+
+    def _unless_it_is_anothers(self, key: Mapping[str, str], created: Row) -> Row:
+        """A bucket that was created, unless its commit has ended one of another id, or its id had been a deleted bucket's."""
+        snapshot = self._known.snapshot()
+        live = snapshot.get_all("buckets", [key], columns=["id", "created", "_version"])[0]
+        if live is None or (live["id"], live["created"]) != (created["id"], created["created"]):
+            return created  # somebody came after it
+        ended = snapshot.scan("deleted_buckets", columns=["id", "created", "deleted_at"], where=key).to_arrow().to_pylist()
+        others = [row["id"] for row in ended if row["deleted_at"] == created["created"] and row["id"] != created["id"]]
+        if others:
+            self._change_bucket("createbucket", key, Event("put", "buckets", {**key, "id": others[-1]}, expect=live["_version"]))
+            raise BucketAlreadyExists(
+                f"Owner {key['owner']} has a bucket {key['name']!r}.", next_step="Use it, or choose another name."
+            )
+        followed = {created["created"], *(row["created"] for row in ended if row["id"] == created["id"])}
+        if any(row["id"] == created["id"] and row["deleted_at"] not in followed for row in ended):
+            self._change_bucket("deletebucket", key, Event("delete", "buckets", {**key, "_version": live["_version"]}))
+            return self.createbucket(**key)
+        return created
+
+    def _change_bucket(self, operation: str, key: Mapping[str, str], event: Event) -> None:
+        decision = Decision([event], lambda commit: None)
+        self._commits.run(Operation(operation, frozenset({("bucket", *key.values())}), lambda since: decision, alone=True))
 
     def _of_object(self, operation: str, row: Mapping[str, Any], decide: Callable[[Key, float], Decision[Result]]) -> Result:
         key = tuple(row[name] for name in OBJECT_KEY)

@@ -136,3 +136,36 @@ class TestDeleting:
 def test_objects_are_created_below_an_id_that_no_bucket_has(node: Manta) -> None:
     put(node, ID_2, "a")
     assert listed(node, ID_2) == ["a"]
+
+
+class TestCreatingLate:
+    """A node that looked before others created, deleted and created the bucket, and commits after them."""
+
+    def test_a_bucket_that_is_there_by_then_stays_with_its_objects(self, world: World) -> None:
+        late, node = node_of(world, fresh=3600), node_of(world, "node-2")
+        late.listbuckets(owner=OWNER)
+        first = node.createbucket(**NAMED)
+        after_a_second(world, node.deletebucket, **NAMED)
+        second = after_a_second(world, node.createbucket, **NAMED)
+        put(node, second["id"], "a")
+        with pytest.raises(BucketAlreadyExists):
+            after_a_second(world, late.createbucket, **NAMED)
+        assert first["id"] != second["id"] == node.getbucket(**NAMED)["id"] == late.getbucket(**NAMED)["id"]
+        assert listed(late, second["id"]) == ["a"]
+
+    def test_a_bucket_that_was_deleted_by_then_does_not_come_back(self, world: World) -> None:
+        late, node = node_of(world, fresh=3600), node_of(world, "node-2")
+        late.listbuckets(owner=OWNER)
+        first = node.createbucket(**NAMED)
+        put(node, first["id"], "a")
+        after_a_second(world, node.deletebucket, **NAMED, only_empty=False)
+        second = after_a_second(world, late.createbucket, **NAMED)
+        assert second["id"] != first["id"] and second["id"] == node.getbucket(**NAMED)["id"]
+        assert (listed(node, second["id"]), listed(node, first["id"])) == ([], ["a"])
+
+    def test_several_that_are_late_make_one_bucket(self, world: World) -> None:
+        nodes = [node_of(world, f"node-{number}", fresh=3600) for number in range(4)]
+        for node in nodes:
+            node.listbuckets(owner=OWNER)
+        made = [after_a_second(world, node.createbucket, **NAMED) for node in nodes]
+        assert {row["id"] for row in made} == {node_of(world, "node-9").getbucket(**NAMED)["id"]}
