@@ -19,9 +19,11 @@ sys.path.append(str(ROOT))  # the benchmarks are no installed package
 from benchmarks import (  # noqa: E402
     dataset,
     first_queries,
+    manta,
     native_reads,
     native_states,
     page,
+    postgres,
     run,
     spark_appends,
     spark_checkpoints,
@@ -101,6 +103,19 @@ def test_group_at_tiny_scale_gives_its_measures(name: str, world: World) -> None
         assert "other" not in measure or (measure["other"]["name"] and is_sample(measure["other"]))
         assert (measure["goal"] is None) == (measure["met"] is None)
     json.dumps(document)
+
+
+def test_mantas_group_asks_a_real_server_the_same(tmp_path: Path) -> None:
+    path = manta.made(tmp_path / "lake", 2_000, tombstones=300)
+    with postgres.server(tmp_path / "postgres") as dsn:
+        postgres.load(dsn, path)
+        with postgres.psycopg.connect(dsn, autocommit=True) as connection:
+            measures = [*manta.listings(Catalog(path), connection, 2_000), *manta.batches(Catalog(path), connection, 300)]
+            assert postgres.described(connection).endswith(postgres.psycopg.__version__)
+            place = {**manta.PLACE, "prefix": "projects/07/datasets/"}
+            theirs = [row for (row,) in connection.execute(postgres.LIST_GROUPS, place).fetchall()]
+    assert [measure.goal is not None for measure in measures] == [True, False, True, False, True]
+    assert Catalog(path).snapshot().list("objects", **place, delimiter="/").groups == theirs != []
 
 
 def test_spark_group_names_its_measures() -> None:
