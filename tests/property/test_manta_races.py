@@ -21,8 +21,8 @@ from bucketcatalog.systems.manta.errors import MantaError
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.write.derived_ids import ids_of
 
+from ..kit.manta.nodes import PATIENCE, Gate
 from ..kit.world import OWNER, SECOND, World, rows
-from ..unit.systems.manta.nodes import PATIENCE, Gate
 
 ABSENT = "absent"
 HOUR = 3600.0

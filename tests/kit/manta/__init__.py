@@ -8,4 +8,5 @@
     traces        the strategy that invents traces of steps
     differences   what is meant to differ, and what is done about it
     both          runs a trace against both and compares everything
+    nodes         nodes of the service in a world, and a store whose commits wait
 """

@@ -6,8 +6,8 @@ import pytest
 
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import node_of
 from ....kit.world import World
-from .nodes import node_of
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.systems.manta.accounting import BY, growth, usage
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import after_a_second
 from ....kit.pruning import checkpoint
 from ....kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, obj, rows
-from .nodes import after_a_second
 
 Row = dict[str, Any]
 Groups = Callable[[Row], Iterable[tuple[Any, ...]]]

@@ -9,8 +9,8 @@ import pytest
 from bucketcatalog.systems.manta.errors import BucketAlreadyExists, BucketNotEmpty, BucketNotFound
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import after_a_second, listed, node_of
 from ....kit.world import ID_1, ID_2, OTHER, OWNER, World, bucket, rows, time_at
-from .nodes import after_a_second, listed, node_of
 
 NAMED = bucket("photos")
 

@@ -22,8 +22,8 @@ from bucketcatalog.systems.manta.errors import (
 )
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import ID_3, ID_4, Gated, events, listed, node_of, operations, tombstones
 from ....kit.world import BUCKET, ID_1, ID_2, MINUTE, OWNER, World, bucket, names, obj, rows, version
-from .nodes import ID_3, ID_4, Gated, events, listed, node_of, operations, tombstones
 
 Call = Callable[[], Any]
 

@@ -12,8 +12,8 @@ from bucketcatalog.systems.manta.conditions import Conditions
 from bucketcatalog.systems.manta.errors import ObjectNotFound, PreconditionFailedError
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import events
 from ....kit.world import ID_1, ID_2, OWNER, World, obj
-from .nodes import events
 
 MODIFIED = datetime.datetime(2020, 10, 1, 10, 0, 0, 500_000, datetime.UTC)
 FOUND = {"id": ID_1, "modified": MODIFIED}

@@ -13,9 +13,9 @@ from bucketcatalog.systems.manta.garbage import BATCH
 from bucketcatalog.systems.manta.operations import Manta
 
 from ....kit.collecting import reaped
+from ....kit.manta.nodes import ID_3, MD5, after_a_second, listed, node_of, tombstones
 from ....kit.pruning import GRACE, checkpoint, keep_time, prune
 from ....kit.world import BUCKET, DAY, HOUR, ID_1, ID_2, MINUTE, OTHER, OWNER, SECOND, World, bucket, obj, rows, time_at
-from .nodes import ID_3, MD5, after_a_second, listed, node_of, tombstones
 
 NONE: dict[str, Any] = {"batch_id": None, "garbage": []}
 PHOTOS = bucket("photos")

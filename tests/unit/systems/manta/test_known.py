@@ -18,8 +18,8 @@ from bucketcatalog.systems.manta.errors import (
 )
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import ID_3, after_a_second, listed, node_of
 from ....kit.world import ID_1, ID_2, OWNER, World, bucket, obj
-from .nodes import ID_3, after_a_second, listed, node_of
 
 UPDATE = {"content_type": "new", "headers": {}}
 

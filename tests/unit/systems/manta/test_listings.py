@@ -11,8 +11,8 @@ from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.payloads import Listing
 
 from ....kit.hostile import GOOD
+from ....kit.manta.nodes import after_a_second, listed, node_of, pages
 from ....kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, obj
-from .nodes import after_a_second, listed, node_of, pages
 
 HOSTILE = [name for name in GOOD if name and "\0" not in name]
 TREE = ["a", "a/", "a/b", "a/b/c", "a/b/d", "a//", "a0", "b/c", "b/d", "c", "d/e/f"]

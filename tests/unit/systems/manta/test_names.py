@@ -30,8 +30,8 @@ from bucketcatalog.systems.manta.names import (
 from bucketcatalog.systems.manta.operations import Manta
 
 from ....kit.hostile import HOSTILE, TAKEN
+from ....kit.manta.nodes import MD5, events
 from ....kit.world import BUCKET, ID_1, OWNER, World, obj
-from .nodes import MD5, events
 
 TAKEN_NAMES = [case.name for case in HOSTILE if case.as_name == TAKEN and case.name and "\0" not in case.name]
 PAIR = {"datacenter": "us-east-1", "manta_storage_id": "1.stor.example.com"}

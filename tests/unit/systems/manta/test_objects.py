@@ -10,8 +10,8 @@ from bucketcatalog.systems.manta.errors import ObjectNotFound, PreconditionFaile
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.payloads import OBJECT
 
+from ....kit.manta.nodes import ID_3, ID_4, MD5, after_a_second, node_of, tombstones
 from ....kit.world import DAY, ID_1, ID_2, SECOND, World, obj, rows, time_at, version
-from .nodes import ID_3, ID_4, MD5, after_a_second, node_of, tombstones
 
 FULL = obj(
     "a",

@@ -18,8 +18,8 @@ from bucketcatalog.systems.manta.errors import NotPlacedHere
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.placement import MOST_NODES, node_of_bucket, node_of_object
 
+from ....kit.manta.nodes import Gated, after_a_second, listed, node_of, operations
 from ....kit.world import BUCKET, ID_1, ID_2, MINUTE, OTHER, OWNER, World, bucket, names, obj, rows, stored
-from .nodes import Gated, after_a_second, listed, node_of, operations
 
 COUNTS = [1, 2, 3, 5, 7, 16, 100, 1000, 65_537, MOST_NODES - 1, MOST_NODES]
 HOSTILE = ["a", "A", "2024/\u00e9 \U0001f600", "a:b", ":", "%", "a b\n", "x" * 1024, "\u00e9", "e\u0301"]

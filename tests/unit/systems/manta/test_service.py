@@ -18,8 +18,8 @@ from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.payloads import BUCKET as BUCKET_COLUMNS
 from bucketcatalog.systems.manta.payloads import OBJECT as OBJECT_COLUMNS
 
+from ....kit.manta.nodes import MD5, after_a_second
 from ....kit.world import BUCKET, ID_1, ID_2, OTHER, OWNER, World, bucket, obj, rows, time_at
-from .nodes import MD5, after_a_second
 
 SHARKS = [
     {"datacenter": "us-east-1", "manta_storage_id": "1.stor.us-east.example.com"},

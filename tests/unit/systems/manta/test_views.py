@@ -9,8 +9,8 @@ from bucketcatalog.registry.installed import system
 from bucketcatalog.systems.manta import SYSTEM
 from bucketcatalog.systems.manta.operations import Manta
 
+from ....kit.manta.nodes import ID_3, MD5, after_a_second
 from ....kit.world import ID_1, ID_2, OTHER, OWNER, World, bucket, obj, rows, time_at
-from .nodes import ID_3, MD5, after_a_second
 
 UUID = TEXT = JSON = pa.string()
 TIME = pa.timestamp("us", "UTC")

@@ -12,7 +12,7 @@ from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.payloads import Listing
 
-from ....kit.world import BUCKET, OWNER, SECOND, World, rows
+from ..world import BUCKET, OWNER, SECOND, World, rows
 
 ID_3, ID_4 = "aaaaaaaa-0000-4000-8000-000000000003", "aaaaaaaa-0000-4000-8000-000000000004"
 MD5 = "xzY5jJbR9rcrMRhlcmi/8g=="
