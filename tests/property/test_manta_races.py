@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +22,7 @@ from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.write.derived_ids import ids_of
 
 from ..kit.manta.nodes import PATIENCE, Gate
+from ..kit.manta.schedules import Schedule, begun_of_three, of_three, of_two
 from ..kit.world import OWNER, SECOND, World, rows
 
 ABSENT = "absent"
@@ -71,6 +72,8 @@ class Done:
     txn: str | None = None
     """The uuid of its transaction, or None where it has committed nothing."""
     events: list[Event] = field(default_factory=list)
+    is_made_anew: bool = False
+    """Whether it has found after its commit that its bucket's id had been a deleted one's."""
 
 
 @dataclass(frozen=True)
@@ -212,9 +215,11 @@ class Noting(Gate):
     """A gate that notes what is put."""
 
     last = ""
+    puts = 0
 
     def put(self, name: str, data: bytes) -> None:
         self.last = name
+        self.puts += 1
         super().put(name, data)
 
 
@@ -238,7 +243,7 @@ class Racer:
 
     def begin(self, case: Case, done: Done) -> None:
         """Up to its commit, or to the end where it commits nothing."""
-        self.gate.last = ""
+        self.gate.last, self.gate.puts = "", 0
         self.gate.reached.clear()
         self.gate.open.clear()
         self._future = self._pool.submit(case.call, self.node, done)
@@ -250,15 +255,12 @@ class Racer:
         self.gate.open.set()
         done.answer = self._future.result(PATIENCE)
         done.txn = self.gate.last.rpartition("/")[2].removesuffix(".txn") or None
+        done.is_made_anew = self.gate.puts > 1
         self.node._known._fresh = 0.0
 
     def close(self) -> None:
         self._pool.shutdown()
         self.node.close()
-
-
-Schedule = Sequence[tuple[str, int]]
-"""Steps of operations by their numbers: ``look``, ``begin``, ``finish``. One that begins without having looked before looks then."""
 
 
 class Race:
@@ -346,6 +348,9 @@ class Race:
         assert shown(self.world.snapshot()) == found
 
     def _check(self, case: Case, found: dict[str, dict[str, list[Any]]], stamps: dict[str, Stamp]) -> None:
+        if any(done.is_made_anew for done in case.done):
+            _check_made_anew(case, found)
+            return
         for done in case.done:
             decided = case.decided(done, stamps)
             if isinstance(decided, str):
@@ -400,6 +405,15 @@ def shown(snapshot: Snapshot) -> dict[str, dict[str, list[Any]]]:
     return found
 
 
+def _check_made_anew(case: Case, found: dict[str, dict[str, list[Any]]]) -> None:
+    """No bucket that was deleted has come back, whoever created one late; and every object is there that was acknowledged."""
+    shown, gone = (found[table].get(case.bucket["name"], []) for table in ("buckets", "deleted_buckets"))
+    assert len(shown) <= 1 and {row["id"] for row in shown}.isdisjoint(row["id"] for row in gone)
+    objects = {row["id"] for table in ("objects", "deleted_objects") for row in found[table].get(case.bucket_id, [])}
+    created = (each for each in case.done if each.op.name == "createobject" and not isinstance(each.answer, Exception))
+    assert {each.id for each in created} <= objects
+
+
 def _nothing_is_lost(case: Case, live: list[Any], ended: list[Any], shown: set[str], gone: set[str], batches: set[str]) -> None:
     """Whatever the model says of a race: what was acknowledged is there, what was deleted is not live, and each bucket is known."""
     acknowledged = [each for each in case.done if not isinstance(each.answer, Exception)]
@@ -412,31 +426,6 @@ def _nothing_is_lost(case: Case, live: list[Any], ended: list[Any], shown: set[s
             assert each.answer["id"] in shown | gone
     was_made = any(each.op.name == "createbucket" for each in acknowledged)
     assert not live or not was_made or case.bucket_id in shown | gone
-
-
-def of_two() -> Iterator[Schedule]:
-    """One after the other; both before either commits, begun in either order; and one that has looked, and begins after the other."""
-    whole = [[("begin", at), ("finish", at)] for at in range(2)]
-    yield [*whole[0], *whole[1]]
-    for first, second in ((0, 1), (1, 0)):
-        yield [("begin", first), ("begin", second), ("finish", 0), ("finish", 1)]
-    yield [("look", 1), *whole[0], *whole[1]]
-
-
-def of_three() -> Iterator[Schedule]:
-    """They commit in their order; each looks before any of those that commit before it, or after them."""
-    for slots in itertools.product(range(1), range(2), range(3)):
-        steps: list[tuple[str, int]] = []
-        for at in range(3):
-            steps += [("look", other) for other in range(at, 3) if slots[other] == at]
-            steps += [("begin", at), ("finish", at)]
-        yield steps
-
-
-def begun_of_three() -> Iterator[Schedule]:
-    """All three are under way before any arrives; they begin in any order."""
-    for order in itertools.permutations(range(3)):
-        yield [*(("begin", at) for at in order), *(("finish", at) for at in range(3))]
 
 
 def played(before: str, races: Sequence[tuple[tuple[Op, ...], Schedule]], clocks: str = "ticking") -> None:

@@ -80,8 +80,9 @@ def test_calls_do_the_same_on_spark_connect(tmp_path: Path) -> None:
 def test_examples_run_unchanged_on_spark_connect(tmp_path: Path) -> None:
     said = on_connect("examples", tmp_path / "lake")
 
-    assert said.keys() == {"spark_changes.py", "spark_reading.py", "demo_spark.py"}
+    assert said.keys() == {"manta_queries.py", "spark_changes.py", "spark_reading.py", "demo_spark.py"}
     assert "difference: {'deleted': 10, 'modified': 100, 'overwritten': 20}" in said["spark_changes.py"]
+    assert "python: left []" in said["manta_queries.py"] and "spark: left []" in said["manta_queries.py"]
     assert "now: 190\nthen: 200\n" in said["spark_reading.py"]
     assert "|numbers|2024/" in said["demo_spark.py"] and "|overwritten|   20|" in said["demo_spark.py"]
 

@@ -9,4 +9,5 @@
     differences   what is meant to differ, and what is done about it
     both          runs a trace against both and compares everything
     nodes         nodes of the service in a world, and a store whose commits wait
+    schedules     in which order operations that race look and commit
 """
