@@ -192,8 +192,9 @@ class Snapshot(Contents):
     ) -> pa.Table:
         """The tombstones of a table that ended first, at most ``limit``, by ``deleted_at`` and then by key; none from ``before`` on.
 
-        The next page is that ``after`` the last one's ``deleted_at`` and key columns.
-        Where a checkpoint keeps an order of the table by ``deleted_at``, this costs about as much as the page, else as all tombstones.
+        The next page is that ``after`` the last row's ``deleted_at`` and key columns: of one key that ended twice at one time it passes
+        over both. Where a checkpoint keeps an order of the table by ``deleted_at``, this costs about as much as the page, else as all
+        tombstones.
         """
         definition = self.table(table)
         if not isinstance(limit, int) or limit < 1:

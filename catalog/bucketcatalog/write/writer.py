@@ -14,6 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
+from ..cache import LruCache
 from ..checkpoint.merge import Alone, MergeWorkers
 from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
@@ -68,7 +69,7 @@ class Writer:
         self._takes = takes
         self._timeline: Timeline | None = Timeline(database.files, writer, now, limits, joins=joins)
         self._read = Cut()
-        self._own: dict[bytes, None] = {}
+        self._own: LruCache[bytes, bool] = LruCache(_OWN_KNOWN, int)  # each counts as one
         self._defined: dict[str, bytes] = {}
         self._applications: dict[str, ApplicationResult] | None = None
         self._tables: frozenset[str] | None = None
@@ -217,9 +218,7 @@ class Writer:
         transaction = placing(segments=events.segments)
         committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
         self._read = others
-        self._own[committed.uuid] = None
-        if len(self._own) > _OWN_KNOWN:
-            self._own.pop(next(iter(self._own)))
+        self._own.put(committed.uuid, True)
         self._defined |= {table.name: table.definition for table in undefined}
         link = timeline.parents[0]
         if commit.application is not None:

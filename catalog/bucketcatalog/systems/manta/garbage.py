@@ -25,14 +25,13 @@ from ...query.snapshot import Snapshot
 from .commits import Commits, Decision, Event, Operation
 from .errors import BucketNotEmpty
 from .known import Known, Row
-from .payloads import BUCKET, OBJECT, bucket_payload, object_payload
+from .payloads import BUCKET, BUCKET_KEY, OBJECT, OBJECT_KEY, bucket_payload, object_payload
 
 TABLE = "manta.garbage_batch"
 OF = "objects"
 BATCH = 1_000
 """So many records the service's batch has."""
 Result = TypeVar("Result")
-_BUCKET_KEY, _OBJECT_KEY = ("owner", "name"), ("owner", "bucket_id", "name")
 
 
 class Garbage:
@@ -88,7 +87,7 @@ class Garbage:
             row = self._current(snapshot)
             if row is None or row["id"] != str(batch_id).lower() or (rows := self._records(row)) is None:
                 return Decision([], lambda commit: "ok")
-            purge = Event("purge", OF, rows.select([*_OBJECT_KEY, "_version"]))
+            purge = Event("purge", OF, rows.select([*OBJECT_KEY, "_version"]))
             return Decision([purge, Event("delete", TABLE, {"of": OF, "_version": row["_version"]})], lambda commit: "ok")
 
         return self._run("deletegcbatch", decide)
@@ -104,14 +103,14 @@ class Garbage:
                     f"The bucket {key['name']!r} has ended, and objects of it or records of such have not been removed.",
                     next_step="Remove these first.",
                 )
-            return _removing(snapshot, "buckets", _BUCKET_KEY, key, id_)
+            return _removing(snapshot, "buckets", BUCKET_KEY, key, id_)
 
         return self._run("removedeletedbucket", decide)
 
     def remove_object(self, key: Mapping[str, str], id_: str) -> int:
         """Remove the records of a deleted object: all that have this name and id; and say how many."""
         return self._run(
-            "removedeletedobject", lambda since: _removing(self._known.snapshot(since), "objects", _OBJECT_KEY, key, id_)
+            "removedeletedobject", lambda since: _removing(self._known.snapshot(since), "objects", OBJECT_KEY, key, id_)
         )
 
     def _run(self, name: str, decide: Callable[[float], Decision[Result]]) -> Result:
@@ -156,7 +155,7 @@ class Garbage:
 
         def is_free(snapshot: Snapshot, rows: pa.Table) -> pa.Array:
             then = self._catalog.snapshot(database=self._database, version=tag)
-            keys = rows.select(list(_OBJECT_KEY)).to_pylist()
+            keys = rows.select(list(OBJECT_KEY)).to_pylist()
             live = then.get_all(OF, keys, columns=["_version"]) if OF in then.definitions else [None] * len(keys)
             versions = pa.array([None if row is None else row["_version"] for row in live], pa.string())
             return pc.fill_null(pc.not_equal(versions, rows["_version"].combine_chunks()), True)
@@ -186,7 +185,7 @@ def _page(
 
 def _of_no_live_bucket(snapshot: Snapshot, rows: pa.Table) -> pa.Array:
     """Those of buckets whose id no live bucket of the name has."""
-    live = snapshot.get_all("buckets", rows.select(list(_BUCKET_KEY)).to_pylist(), columns=["id"])
+    live = snapshot.get_all("buckets", rows.select(list(BUCKET_KEY)).to_pylist(), columns=["id"])
     ids = pa.array([None if row is None else row["id"] for row in live], pa.string())
     return pc.fill_null(pc.not_equal(ids, rows["id"].combine_chunks()), True)
 

@@ -24,11 +24,10 @@ from .garbage import TABLE as GARBAGE_TABLE
 from .garbage import Garbage
 from .known import Key, Known, Row
 from .names import bucket_name, md5_bytes, object_name, page_delimiter, page_limit, shark_texts, uuid_text
-from .payloads import OBJECT, TIMES, Listing, bucket_payload, deleted_payload, listing, object_payload
+from .payloads import OBJECT, OBJECT_KEY, TIMES, Listing, bucket_payload, deleted_payload, listing, object_payload
 from .placement import TABLE as PLACEMENT_TABLE
 from .placement import Placement, node_of_bucket, node_of_object
 
-OBJECT_KEY = ("owner", "bucket_id", "name")
 Result = TypeVar("Result")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ...query.listing import Page
 from .names import md5_text, shark_pairs
 
+BUCKET_KEY, OBJECT_KEY = ("owner", "name"), ("owner", "bucket_id", "name")
 BUCKET = ("id", "owner", "name", "created")
 OBJECT = (
     "id",
