@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,11 +40,20 @@ def for_object_store(store: Store) -> ObjectStore | None:
     return None if known is None else known()
 
 
+class _Position(threading.local):
+    """Where a thread stands in a file."""
+
+    at = 0
+
+
 class _Object(io.RawIOBase):
-    """An object of a store as a file that is read: each read is a request for that range."""
+    """An object of a store as a file that is read: each read is a request for that range.
+
+    Threads that share it have a position each: an engine that reads parts of it at once seeks and then reads, which is no single step.
+    """
 
     def __init__(self, store: Store, name: str, size: int) -> None:
-        self._store, self._name, self._size, self._at = store, name, size, 0
+        self._store, self._name, self._size, self._position = store, name, size, _Position()
 
     def readable(self) -> bool:
         return True
@@ -52,17 +62,18 @@ class _Object(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position.at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
+        self._position.at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position.at, io.SEEK_END: self._size}[whence]
+        return self._position.at
 
     def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
+        at = self._position.at
+        wanted = max(0, min(len(buffer), self._size - at))
         if wanted:
-            buffer[:wanted] = self._store.get_range(self._name, self._at, wanted)
-            self._at += wanted
+            buffer[:wanted] = self._store.get_range(self._name, at, wanted)
+            self._position.at = at + wanted
         return wanted
 
 

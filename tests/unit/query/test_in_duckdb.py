@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import Catalog, InvalidOption, UsageError, between
@@ -17,6 +20,7 @@ from bucketcatalog.query.in_duckdb import native_relation
 from bucketcatalog.query.views import Computed, View
 from bucketcatalog.state.untouched import BaseFile
 from bucketcatalog.store import LocalStore, MemoryStore
+from bucketcatalog.store.elsewhere import as_files, path_of
 from bucketcatalog.store.faults import Counting
 
 from ...kit import in_engines
@@ -250,6 +254,27 @@ def test_a_message_without_fields_is_shown(tmp_path: Path, connection: Any) -> N
     read = scan(Catalog(tmp_path / "lake"))
 
     assert same(rows(read.to_duckdb(connection)), read)
+
+
+def test_a_file_that_many_threads_read_through_the_store_at_once_is_read_as_it_is(
+    tmp_path: Path, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, numbers = "many.parquet", pa.table({f"c{n}": np.random.default_rng(n).permutation(200_000) for n in range(8)})
+    pq.write_table(numbers, tmp_path / name, row_group_size=10_000)
+    shared, path = as_files(LocalStore(tmp_path), "shared"), path_of("shared", name, (tmp_path / name).stat().st_size)
+    connection.register_filesystem(shared)
+    kind = type(shared.open(path))
+    seek = kind.seek
+
+    def interrupted(file: Any, *where: int) -> int:
+        at: int = seek(file, *where)
+        time.sleep(0)  # another thread's turn, which may come anywhere
+        return at
+
+    monkeypatch.setattr(kind, "seek", interrupted)
+
+    for _ in range(5):
+        assert rows(connection.read_parquet([path])) == numbers
 
 
 def test_a_store_in_memory_is_read_through_it(connection: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,18 @@ def test_a_file_is_read_by_the_ranges_that_are_asked_for_and_its_size_is_what_it
         assert (file.seek(-3, io.SEEK_END), file.read(2), file.tell(), file.read(), file.read(5)) == (7, b"78", 9, b"9", b"")
         assert (file.seek(2), file.seek(3, io.SEEK_CUR), file.read(1)) == (2, 5, b"5")
     assert store.requests == {"get_range": 3} and store.bytes_read == 4
+
+
+def test_threads_that_share_a_file_each_read_from_where_they_themselves_stand(store: Counting) -> None:
+    all_have_sought = threading.Barrier(8)
+    with as_files(store, "ours4").open(path_of("ours4", NAME, 10)) as file, ThreadPoolExecutor(8) as pool:
+
+        def read(at: int) -> tuple[bytes, int]:
+            file.seek(at)
+            all_have_sought.wait(60)
+            return file.read(2), file.tell()
+
+        assert list(pool.map(read, range(8))) == [(b"%d%d" % (at, at + 1), at + 2) for at in range(8)]
 
 
 def test_what_is_not_there_or_shorter_than_was_said_is_the_stores_error(store: Counting) -> None:
