@@ -30,7 +30,8 @@ from ..store.base import Store
 _KEPT_BYTES = 256 << 20
 """Blocks over many slices: a row group of each of twenty upserts, and as many that were begun before, with all of their columns."""
 _KEPT_SEALED_BYTES = 8 << 20
-_LOOKED_UP_BYTES = 64 << 20
+_LOOKED_UP_BYTES = 256 << 20
+"""The keys of two million objects, or all columns of a tenth of them."""
 _TOGETHER, _TOGETHER_ROWS, _TOGETHER_BYTES = 4, 65_536, 32 << 20
 """The most blocks that are read together, their rows, and their bytes in the file."""
 

@@ -139,13 +139,19 @@ class _Collector:
 def _collect(state: TableState, keys: KeyRange, start: bytes, collector: _Collector, *, look_up: bool) -> Iterator[pa.Table]:
     """The rows of the page from the slices of a range, until it is full; what lies in a group that was taken is passed over."""
     table = state.table
+    of_key = [column.field_name for column in table.key_columns]
+    names_first = collector.delimiter is not None and not state.blocks.on_damage.reads_on
     after = b""
     for slice_ in state.plan([keys], only_live=True, target=_SLICE):
         if slice_.keys.stop is not None and slice_.keys.stop <= start + after:
             continue
-        facts = read_slice(state.blocks, table, replace(slice_, look_up=look_up), Part.LIVE)
+        slice_ = replace(slice_, look_up=look_up)
+        facts = read_slice(state.blocks, table, slice_, Part.LIVE, of_key if names_first else None)
         names = one_chunk(facts.rows.column(table.key_columns[-1].field_name)).cast(pa.binary())
-        for first, last in collector.take(names, after):
+        runs = list(collector.take(names, after))
+        if runs and names_first:
+            facts = read_slice(state.blocks, table, slice_, Part.LIVE)
+        for first, last in runs:
             yield render(facts.slice(first, last), table, output_schema(table))
         if collector.full:
             return

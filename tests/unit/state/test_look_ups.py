@@ -146,6 +146,26 @@ def test_pages_slice_what_the_page_before_has_decoded(world: World, snapshot: Sn
     )
 
 
+def test_a_page_of_groups_decodes_names_alone_and_other_columns_only_for_rows_that_it_has(
+    world: World, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    read = blocks.read_block
+
+    def noted(store: Any, place: Any, table: Any, columns: Any = None, *arguments: Any, **options: Any) -> Any:
+        asked.append(columns if columns is None else len(columns))
+        return read(store, place, table, columns, *arguments, **options)
+
+    monkeypatch.setattr(blocks, "read_block", noted)
+    assert snapshot.list("objects", **LOOK, delimiter="/", limit=50).groups == [f"d{number:04}/" for number in range(50)]
+    assert asked == [3]
+    assert snapshot.list("objects", **LOOK, delimiter="/", prefix="d0050/f").rows["content_length"].to_pylist() == list(
+        range(500, 510)
+    )
+    assert snapshot.list("objects", **LOOK, delimiter="/", prefix="d", limit=70).groups[-1] == "d0069/"
+    assert asked == [3, None]
+
+
 @pytest.mark.parametrize("read", ["scan", "page", "keys"])
 def test_who_reads_much_fills_nothing_and_drives_nothing_out(world: World, monkeypatch: pytest.MonkeyPatch, read: str) -> None:
     monkeypatch.setattr(blocks, "_LOOKED_UP_BYTES", 1)  # so that the last block alone is kept
