@@ -18,13 +18,13 @@ from .tables import Column, DataType, Shape, Table
 
 def refuse_value(table: Table, column: Column, value: Any, number: int) -> None:
     """``InvalidRows`` where the value of row ``number`` is, or holds, one below a minimum."""
-    if _has_minimum(column) and not _reaches(column, value):
+    if column.has_minimum and not _reaches(column, value):
         raise _below(table, column, number)
 
 
 def refuse_column(table: Table, column: Column, values: pa.Array) -> None:
     """The same for all rows of a column; the error names the first."""
-    rows = _rows_below(column, values) if _has_minimum(column) else ()
+    rows = _rows_below(column, values) if column.has_minimum else ()
     if len(rows):
         raise _below(table, column, int(np.min(rows)))
 
@@ -36,10 +36,6 @@ def _below(table: Table, column: Column, number: int) -> InvalidRows:
         f"Row {number} for table {table.name!r}, column {column.name!r}: the value{within} is below the minimum{least}.",
         next_step="Give a value that the table's declaration allows, or none.",
     )
-
-
-def _has_minimum(column: Column) -> bool:
-    return column.minimum is not None or any(_has_minimum(child) for child in column.children)
 
 
 def _reaches(column: Column, value: Any) -> bool:

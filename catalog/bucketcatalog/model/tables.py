@@ -39,6 +39,8 @@ class DataType(Enum):
     ENUM = "enum"
     MESSAGE = "message"
 
+    __hash__ = object.__hash__  # of the member itself: every value of every row is converted by its type
+
 
 class Default(Enum):
     """What a PUT that leaves a column unset means; see ColumnDefault in options.proto."""
@@ -129,6 +131,11 @@ class Column:
     def has_zeros(self) -> bool:
         """Whether it, or what lies in its messages, is a zero where it is unset."""
         return self.implicit or any(child.has_zeros for child in self.children)
+
+    @cached_property
+    def has_minimum(self) -> bool:
+        """Whether it, or what lies in its messages, may not be below some value."""
+        return self.minimum is not None or any(child.has_minimum for child in self.children)
 
     @property
     def type_name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from functools import cache
 from typing import Any
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 from .arrays import is_constant
 
 MARK_BYTES = 4
+_is_text = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+"""Whether text is that of a uuid as rows have it: nearly all that is given is."""
 
 
 def uuid_text(raw: bytes) -> str:
@@ -39,6 +42,8 @@ def uuid_value(value: Any) -> str:
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, str):
+        if _is_text(value):
+            return value
         try:
             return str(uuid.UUID(value))
         except ValueError:

@@ -34,6 +34,11 @@ class GivenRows:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def named_by(self, table: Table) -> list[dict[str, Any]]:
+        """The rows as they may be given again, by the names that a later definition has for their columns; they mean no versions."""
+        named = [(column.name, column.field_name) for column in table.columns]
+        return [{name: row[field] for name, field in named if field in row} for row in self.rows]
+
     @property
     def columns(self) -> pa.Table:
         """The row columns that any row has."""

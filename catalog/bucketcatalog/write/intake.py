@@ -24,7 +24,7 @@ from ..model.tables import Column, Table
 from ..model.uuids import from_text
 from .given import Given, GivenColumns, GivenRows
 
-Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | GivenRows
 VERSION_COLUMN = "_version"
 _VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
 _KEY_ONLY = (EventKind.DELETE, EventKind.PURGE)
@@ -34,11 +34,23 @@ def checked(table: Table, kind: EventKind, rows: Rows) -> Given:
     """The rows of a call that makes events of this kind; ``InvalidRows`` names row and column of what does not fit the table.
 
     A row means the version that its ``_version`` names, else the live one with its id, if it has one; what is null is not given.
+    Rows that were checked before, to be put, are taken as they are.
     """
+    if isinstance(rows, GivenRows):
+        if rows.table.definition == table.definition:
+            return rows
+        rows = rows.named_by(table)
     columns = _as_table(rows)
     given: Given = _rows(table, kind, _as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
     if kind not in _KEY_ONLY:
         _refuse_unsaid(table, kind, given)
+    return given
+
+
+def checked_rows(table: Table, rows: Sequence[Mapping[str, Any]]) -> GivenRows:
+    """Rows that are to be put, checked ahead of the call that puts them: ``checked`` takes them as they are, if the table is still that."""
+    given = _rows(table, EventKind.PUT, rows)
+    _refuse_unsaid(table, EventKind.PUT, given)
     return given
 
 

@@ -44,6 +44,22 @@ def test_slices_are_read_at_their_place(start: int, count: int) -> None:
     assert uuids.from_text(SHOWN.slice(start, count)).to_pylist() == STORED.to_pylist()[start : start + count]
 
 
+@pytest.mark.parametrize("value", VALUES[:3])
+def test_a_uuid_is_the_same_text_however_it_is_given(value: uuid.UUID) -> None:
+    text = str(value)
+    forms = (value, text, text.upper(), value.hex, f"{{{text}}}", value.urn, value.bytes, bytearray(value.bytes))
+
+    assert {uuids.uuid_value(form) for form in forms} == {text}
+
+
+@pytest.mark.parametrize(
+    "bad", [str(VALUES[0])[:-1], f"{VALUES[0]}\n", f" {VALUES[0]}", str(VALUES[0]).replace("-", "_"), "٣" * 36]
+)
+def test_text_that_only_looks_like_a_uuid_is_none(bad: str) -> None:
+    with pytest.raises(ValueError, match="is not a uuid"):
+        uuids.uuid_value(bad)
+
+
 def test_dashes_and_case_do_not_matter_when_reading() -> None:
     value = VALUES[0]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bucketcatalog import Catalog, CatalogWarning, IncompatibleTable
+from bucketcatalog import Catalog, CatalogWarning, IncompatibleTable, InvalidRows
+from bucketcatalog.model.events import EventKind
+from bucketcatalog.write.intake import checked, checked_rows
 
 from ...kit.world import World, messages, proto, rows
 
@@ -51,6 +53,23 @@ def test_the_first_definer_and_maintainers_say_them(world: World, writer: str) -
     assert table.tombstone_retention_seconds == 60 and table.is_maintained == (writer == "maintainer-1")
     world.commit(world.writer("old", catalog=knowing(world, OLD)), ("put", "lab.r", {"k": "3", "a": "z"}))  # of an older release
     assert [row["b"] for row in rows(world.snapshot(), "lab.r")] == ["x", "y", "z"]
+
+
+def test_rows_that_were_checked_ahead_are_put_as_the_table_is_by_then(world: World) -> None:
+    table = world.snapshot().table("lab.r")
+    ahead = [checked_rows(table, [{"k": key, "a": "checked"}]) for key in "23"]
+    writer = world.writer("one", catalog=knowing(world, RENAMED))
+    with writer.transaction() as tx:
+        tx.put("lab.r", ahead[0])
+        assert checked(table, EventKind.PUT, ahead[1]) is ahead[1]
+        tx.put("lab.r", ahead[1], expect="absent")
+    assert [(row["k"], row["b"], row["more"]) for row in rows(world.snapshot(), "lab.r")] == [
+        ("1", "x", None),
+        ("2", "checked", None),
+        ("3", "checked", None),
+    ]
+    with pytest.raises(InvalidRows, match="column 'more'"):
+        checked_rows(table, [{"k": "4", "more": 1}])
 
 
 def test_a_maintainer_that_uses_a_table_as_it_has_read_it_says_nothing_of_it(world: World) -> None:

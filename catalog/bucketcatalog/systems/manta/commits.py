@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from ...clock import monotonic
+from ...clock import monotonic, sleep
 from ...errors import ClosedWriter, CommitUnknown, UsageError
 from ...write.commit import Committed
 from ...write.intake import Rows
@@ -131,6 +131,7 @@ class Commits:
             self._waiting.append(operation)
         while self._leads(operation):
             try:
+                self._await_company()
                 self._commit(self._next())
             finally:
                 with self._changed:
@@ -152,6 +153,13 @@ class Commits:
             if not operation.done:
                 self._is_led = True
             return not operation.done
+
+    def _await_company(self) -> None:
+        """Let whoever is about to come do so: the threads that the last commit has answered bring their next operations now."""
+        waiting = 0
+        while waiting < (now := len(self._waiting)):
+            waiting = now
+            sleep(0)  # another thread's turn, of those that can run
 
     def _next(self) -> list[Operation[Any]]:
         """Those to commit together: the first that waits, and what follows it as long as there is room and no key is shared."""

@@ -13,9 +13,10 @@ from typing import Any, Self, TypeVar
 
 from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
-from ...model.coerce import storage_row
 from ...model.times import Age, datetime_of
 from ...write.derived_ids import ids_of
+from ...write.given import GivenRows
+from ...write.intake import checked_rows
 from ...write.writer import Writer
 from .commits import Commit, Commits, Decision, Event, Operation
 from .conditions import Conditions
@@ -152,7 +153,7 @@ class Manta:
         not asked.
         """
         asked = Conditions.of(conditions)
-        row = self._as_stored(
+        given = self._checked(
             {
                 **_key(owner, bucket_id, name),
                 "id": uuid_text("id", id),
@@ -166,14 +167,15 @@ class Manta:
                 "properties": properties,
             }
         )
+        row = self._shown(given)
 
         def decide(key: Key, since: float) -> Decision[Row]:
             if not asked and self._zero_byte_tombstones:
-                return self._created(key, row, [Event("put", "objects", row)])
+                return self._created(key, row, [Event("put", "objects", given)])
             found = self._known.rows([key], since)[0]
             asked.check(name, found)
             expect = None if not asked else "absent" if found is None else found["_version"]
-            return self._created(key, row, [Event("put", "objects", row, expect=expect), *self._forgotten(found)])
+            return self._created(key, row, [Event("put", "objects", given, expect=expect), *self._forgotten(found)])
 
         return self._of_object("createobject", row, decide)
 
@@ -201,9 +203,9 @@ class Manta:
         """
         asked = Conditions.of(conditions)
         key = _key(owner, bucket_id, name)
-        given = {"content_type": content_type, "headers": headers, "properties": properties}
-        stored = self._as_stored({**key, **given})
-        described = {name: stored[name] for name in given}
+        describing = {"content_type": content_type, "headers": headers, "properties": properties}
+        stored = self._shown(self._checked({**key, **describing}))
+        described = {name: stored[name] for name in describing}
 
         def decide(key: Key, since: float) -> Decision[Row]:
             found = self._known.rows([key], since)[0]
@@ -326,9 +328,13 @@ class Manta:
 
         return self._commits.run(Operation(operation, frozenset({key}), decided))
 
-    def _as_stored(self, row: Row) -> Row:
-        """A row as readers see it once it is stored, but for its times; ``InvalidRows`` where it does not fit."""
-        stored = storage_row(self._objects, row)
+    def _checked(self, row: Row) -> GivenRows:
+        """An object that is to be put; ``InvalidRows`` where it does not fit. Others do not wait for that, as they would in the commit."""
+        return checked_rows(self._objects, [row])
+
+    def _shown(self, given: GivenRows) -> Row:
+        """Such an object as readers see it once it is stored, but for its times."""
+        stored = given.rows[0]
         return {name: stored.get(self._objects.by_name[name].field_name) for name in OBJECT if name not in TIMES}
 
     def _created(self, key: Key, row: Row, events: Sequence[Event]) -> Decision[Row]:
