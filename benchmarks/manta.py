@@ -24,6 +24,7 @@ import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog
 from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.query.snapshot import Snapshot
+from bucketcatalog.systems.manta.garbage import BATCH
 from bucketcatalog.systems.manta.operations import Manta
 from minio.process import Server
 
@@ -54,7 +55,8 @@ def run(world: World) -> Group:
         "ours": "Manta held open, local store; reads are of a snapshot that is held, what it has decoded in memory",
         "the RFD's SQL": "one prepared statement an operation, a connection a client; names COLLATE C, the RFD's indexes, VACUUM ANALYZE",
         "createobject": f"{world.scale.manta_creates} a run, names that are new, {CREATE_ROUNDS} runs in turns; clients are threads",
-        "others": f"median of {ROUNDS} in turns after one to warm up, each at another random place",
+        "others": f"median of {ROUNDS} in turns after one to warm up, listings and accounts after three, each at another random place",
+        "listings": "once every directory has been listed: of all objects the keys are at hand",
     }
     return Group(measures, settings)
 
@@ -181,6 +183,20 @@ def batches(catalog: Catalog, connection: psycopg.Connection[Any], tombstones: i
     samples = in_turns({"ours": ours, "sql": sql}, ROUNDS)
     name = f"Manta batch of the {limit:,} that ended first of {tombstones:,} tombstones"
     yield Measure(name, samples["ours"], samples["sql"], THE_SAME, Goal("ours / other", "at most", 3))
+    with Manta(catalog, writer="node-1", grace="0s") as node:
+
+        def collect() -> None:
+            batch = node.getgcbatch()
+            assert len(batch["garbage"]) == BATCH
+            node.deletegcbatch(batch_id=batch["batch_id"])
+
+        def collected() -> None:
+            assert len(connection.execute(postgres.COLLECTED, {"limit": BATCH}).fetchall()) == BATCH
+
+        in_turns({"ours": collect, "sql": collected}, 1)
+        samples = in_turns({"ours": collect, "sql": collected}, ROUNDS)
+    name = f"Manta getgcbatch and deletegcbatch, {BATCH:,} of {tombstones:,} tombstones, one after the other"
+    yield Measure(name, samples["ours"], samples["sql"], f"{THE_SAME}, in one statement")
 
 
 def _accounts(world: World, path: Path, connection: psycopg.Connection[Any]) -> Iterator[Measure]:
@@ -193,7 +209,7 @@ def _accounts(world: World, path: Path, connection: psycopg.Connection[Any]) -> 
             "sums": lambda: _some(spark.sql("SELECT * FROM manta_usage_by_bucket").collect()),
             "sql": lambda: _some(connection.execute(postgres.USAGE).fetchall()),
         }
-        in_turns(subjects, 1)
+        in_turns(subjects, 3)
         samples = in_turns(subjects, ROUNDS)
     name = f"Manta accounts of {world.scale.manta_accounted:,} objects in Spark"
     faster = Goal("ours / other", "at most", 1)

@@ -49,6 +49,13 @@ SELECT directory FROM found WHERE starts_with(directory, %(prefix)s) LIMIT 1000
 """
 """The directories below a prefix, each found by a step through the index over the one before: the character after ``/`` is ``0``."""
 GARBAGE = f"SELECT {OBJECT}, deleted_at FROM manta_bucket_deleted_object ORDER BY deleted_at LIMIT %(limit)s"
+COLLECTED = f"""
+WITH batch AS (
+    SELECT ctid FROM manta_bucket_deleted_object ORDER BY deleted_at LIMIT %(limit)s
+)
+DELETE FROM manta_bucket_deleted_object WHERE ctid IN (SELECT ctid FROM batch) RETURNING {OBJECT}, deleted_at
+"""
+"""A batch handed out and removed, in one statement."""
 USAGE = """
 SELECT owner, bucket_id, content_type, count(*), sum(content_length) FROM manta_bucket_object GROUP BY owner, bucket_id, content_type
 """

@@ -27,7 +27,7 @@ def test_spark_blocks_run(file: Path, tmp_path: Path, spark: SparkSession) -> No
     # The session runs in another folder, so what the documents name has to be said in full.
     blocks = [replace(b, text=FOLDERS.sub(rf"\1{tmp_path}/\2\1", b.text)) for b in blocks_of(file)]
     try:
-        run_blocks(blocks, tmp_path, {"spark": spark}, skip=frozenset())
+        run_blocks(blocks, tmp_path, {"spark": spark}, skip=frozenset({"bash postgres"}))
     finally:
         for table in spark.catalog.listTables():
             kind = "VIEW" if table.isTemporary else "TABLE"

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog
-from bucketcatalog.systems.manta.accounting import BY, usage
+from bucketcatalog.systems.manta.accounting import BY, growth, usage
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.placement import node_of_bucket, node_of_object
 
@@ -160,6 +160,20 @@ def test_their_rows_are_those_that_python_reads_now_and_as_of_a_time(spark: Spar
     for prefix, options in (("now_", {}), ("then_", {"timestamp": shown.time})):
         expected = shown.catalog.snapshot(**options).scan(table).to_arrow()
         assert sorted_rows(spark.table(prefix + table)) == sorted_rows(expected)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("by", BY)
+def test_the_difference_of_two_moments_is_the_growth_that_python_counts(spark: SparkSession, shown: Shown, by: str) -> None:
+    of, counts = ", ".join(BY[by]), ("objects", "bytes")
+    grown = ", ".join(f"coalesce(now.{count}, 0) - coalesce(was.{count}, 0) AS {count}_grown" for count in counts)
+    on = " AND ".join(f"now.{name} <=> was.{name}" for name in BY[by])
+    named = ", ".join(f"coalesce(now.{name}, was.{name}) AS {name}" for name in BY[by])
+    found = spark.sql(
+        f"SELECT {named}, {grown} FROM now_manta_usage_by_{by} AS now FULL JOIN then_manta_usage_by_{by} AS was ON {on} ORDER BY {of}"
+    )
+    expected = growth(shown.catalog.snapshot(timestamp=shown.time), shown.catalog.snapshot(), by)
+    assert sorted_rows(found) == sorted_rows(expected.select([*BY[by], "objects_grown", "bytes_grown"]))
 
 
 @pytest.mark.once

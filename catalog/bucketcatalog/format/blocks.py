@@ -29,11 +29,8 @@ from .columns import (
     columns_to_read,
     facts_of,
     key_columns,
-    read_stream,
     rows_of_message,
     stored_rows,
-    stream_of,
-    stream_schema,
     unknown_times,
 )
 from .headers import BlockClass, BlockHeader, BlockPlace, header_message, header_of
@@ -43,6 +40,7 @@ from .streams import check_stream
 
 TARGET_ROWS = 8_192
 MAX_BYTES = 1 << 20
+_WRITE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
 _NAME = ("_name_uuid", "_name_seq")
 _KINDS: dict[str, type[IntEnum]] = {"_kind": Kind, "_end_kind": End, "_expects": Expects, "_end_expects": Expects}
 
@@ -219,3 +217,24 @@ def _numbered(sequences: pa.ChunkedArray, first: int) -> pa.ChunkedArray:
         return pc.add_checked(sequences, pa.scalar(first, sequences.type))
     except pa.ArrowInvalid:
         raise CorruptionError(f"Events that are numbered from {first:,} on have numbers beyond {LAST_SEQUENCE:,}.") from None
+
+
+def stream_of(rows: pa.Table) -> bytes:
+    """The rows as a compressed stream of one batch."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
+        writer.write_batch(rows.combine_chunks().to_batches()[0])
+    return bytes(sink.getvalue())
+
+
+def read_stream(data: bytes, columns: Iterable[str]) -> pa.Table:
+    """The rows of a stream, with these columns alone."""
+    names = stream_schema(data).names
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[names.index(name) for name in columns])
+    with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
+        return reader.read_all()
+
+
+def stream_schema(data: bytes) -> pa.Schema:
+    """The columns that a stream has."""
+    return pa.ipc.read_schema(pa.py_buffer(data))

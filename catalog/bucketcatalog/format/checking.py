@@ -15,9 +15,10 @@ from .. import limits
 from ..model.arrays import leaves, one_chunk
 from ..model.facts import Facts, Kind, commit_times
 from ..model.names import is_name
-from ..model.tables import DataType, Shape, Table, split_side
+from ..model.tables import DataType, Shape, Table
 from ..model.times import FIRST_TIME, LAST_TIME
 from ..model.uuids import are_shown, may_be_text
+from .columns import are_facts
 from .headers import BlockClass
 
 _NUMBERS = ("_seq", "_row_seq", "_end_seq", "_name_seq", "_expects_seq", "_end_expects_seq")
@@ -41,7 +42,7 @@ def problems_of_rows(facts: Facts, block_class: BlockClass, table: Table, column
     if len(named) and not (named.min() >= FIRST_TIME and named.max() <= LAST_TIME):
         yield "names versions of times that no calendar has"
     of_stamps = ["_seq"] if block_class is BlockClass.EVENTS else ["_txn", "_seq"]
-    if split_side(table.name)[1] is None and (columns is None or {"_kind", *of_stamps} <= {*columns}):
+    if are_facts(table, block_class) and (columns is None or {"_kind", *of_stamps} <= {*columns}):
         parts = [facts.column(name) for name in of_stamps]
         if not any(part.null_count for part in parts):
             return

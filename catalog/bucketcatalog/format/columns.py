@@ -7,7 +7,7 @@ transaction and the event's number in there. Facts have positions in a list of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache, partial
 from itertools import chain
 from typing import NamedTuple
@@ -69,11 +69,16 @@ class _StoredColumn(NamedTuple):
     row: Column | None = None
 
 
+def are_facts(table: Table, block_class: BlockClass) -> bool:
+    """Whether rows of a table and class have stamps and kinds: of those beside a table's only whole tombstones, in another order."""
+    return split_side(table.name)[1] is None or block_class in TOMBSTONES
+
+
 @lru_cache(maxsize=256)
 def _stored_columns(table: Table, block_class: BlockClass) -> tuple[_StoredColumn, ...]:
     found = [_StoredColumn(_stored_field(column), Meaning(column.field_name), column) for column in table.columns]
-    if split_side(table.name)[1] is not None:
-        return tuple(found)  # rows beside a table's are no facts
+    if not are_facts(table, block_class):
+        return tuple(found)
     for name, kind in FACT_COLUMNS.items():
         if name in _NEVER_SET[block_class]:
             continue
@@ -81,6 +86,8 @@ def _stored_columns(table: Table, block_class: BlockClass) -> tuple[_StoredColum
             for part, of in _OF_A_TRANSACTION.items():
                 means = Meaning(name, part)
                 is_shown = means == _ENDED_AT and block_class in TOMBSTONES
+                if is_shown and END_TIME in table.columns:
+                    continue  # a column of the row says it
                 found.append(_StoredColumn(_stored_field(END_TIME) if is_shown else pa.field(_STAMPS[name] + part, of), means))
         else:
             found.append(_StoredColumn(pa.field(name, pa.string() if kind == UUID_BYTES else kind), Meaning(name)))
@@ -301,6 +308,8 @@ def facts_of(rows: pa.Table, table: Table) -> Facts:
         elif means is not None:
             is_uuid = FACT_COLUMNS.get(means.column) == UUID_BYTES
             found[means.column] = from_text(values) if is_uuid else _numbered(field.type, values)
+    if END_TIME.field_name in found and "_end_txn" in stamps:
+        stamps["_end_txn"].setdefault("commit_time", found[END_TIME.field_name])
     transactions, positions = _positions(stamps)
     every = found | positions
     if len(rows):
@@ -367,27 +376,3 @@ def _first_rows(encoded: pa.DictionaryArray) -> pa.Array:
     first = np.zeros(len(encoded.dictionary), dtype=np.int64)
     first[at[rows]] = rows
     return pa.array(first)
-
-
-_WRITE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
-
-
-def stream_of(rows: pa.Table) -> bytes:
-    """The rows as a compressed stream of one batch."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_WRITE) as writer:
-        writer.write_batch(rows.combine_chunks().to_batches()[0])
-    return bytes(sink.getvalue())
-
-
-def read_stream(data: bytes, columns: Iterable[str]) -> pa.Table:
-    """The rows of a stream, with these columns alone."""
-    names = stream_schema(data).names
-    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[names.index(name) for name in columns])
-    with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
-        return reader.read_all()
-
-
-def stream_schema(data: bytes) -> pa.Schema:
-    """The columns that a stream has."""
-    return pa.ipc.read_schema(pa.py_buffer(data))

@@ -139,7 +139,9 @@ def parse_definition(serialized: bytes) -> Table:
         data_reference=tuple(options.data_reference),
         parent=Parent(options.parent.table, options.parent.field) if options.parent.table else None,
         sums=tuple(Sum(total.name, total.field or None, tuple(total.group)) for total in options.sums),
-        orders=tuple(SecondaryOrder(order.name, tuple(order.fields), order.of_tombstones) for order in options.orders),
+        orders=tuple(
+            SecondaryOrder(order.name, tuple(order.fields), order.of_tombstones, order.covering) for order in options.orders
+        ),
         keeps_tombstones=options.tombstones != options_pb2.TOMBSTONES_DROPPED,
         tombstone_retention_seconds=options.tombstone_retention_seconds,
         definition=serialized,

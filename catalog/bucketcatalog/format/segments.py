@@ -21,7 +21,7 @@ from ..errors import CorruptionError
 from ..model.arrays import one_chunk
 from ..model.bloom import Hashes, KeyFilter, hash_keys
 from ..model.cuts import Cut
-from ..model.facts import NO_TRANSACTIONS, Facts, concat
+from ..model.facts import Facts, concat
 from ..model.keys import encode_keys, key_at
 from ..model.tables import Table
 from ..v1 import log_pb2
@@ -62,10 +62,10 @@ class RunRows:
         return self.shape or self.table
 
 
-def side_rows(rows: pa.Table, table: Table, shape: Table, side: Side) -> RunRows:
+def side_rows(rows: Facts, table: Table, shape: Table, side: Side, block_class: BlockClass = BlockClass.LIVE) -> RunRows:
     """The rows of a side run, put in the order of the keys of their shape."""
-    ordered = rows.take(pc.sort_indices(one_chunk(encode_keys(shape, rows))))
-    return RunRows(Facts(NO_TRANSACTIONS, ordered), table, BlockClass.LIVE, side, shape)
+    ordered = rows.take(pc.sort_indices(one_chunk(encode_keys(shape, rows.rows))))
+    return RunRows(ordered, table, block_class, side, shape)
 
 
 def encode_filters(hashes: Mapping[tuple[str, BlockClass], Sequence[Hashes]]) -> bytes:

@@ -17,6 +17,7 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     parents         by which columns rows can belong to others
     keys            keys as bytes, one by one and as arrays, and back to values
     bloom           Bloom filters over keys, and the hash that they are made of
+    row_hashes      hashes of rows by all of their values
     minimums        values below the minimum of their column
     coerce          values and columns of users in storage form, checked
     facts           the one relation that events and state share, also sorted with its keys

@@ -198,11 +198,12 @@ class Sum:
 
 @dataclass(frozen=True)
 class SecondaryOrder:
-    """A further order of the rows, or of the tombstones."""
+    """A further order of the rows, or of the tombstones; one that is ``covering`` has the rows with all of their columns."""
 
     name: str
     columns: tuple[str, ...]
     of_tombstones: bool
+    covering: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """The tombstones that ended first: a page of them in the order in which they ended, without reading all.
 
-A kept order gives the keys of the lowest level's tombstones as they ended; the overlay is in no order, and what it makes of its keys is
-read whole. Both are taken together up to a place that the order has been read to: before it nothing can be missing. Where no order is kept
-all tombstones are looked at, and a page of them held.
+A kept order gives the lowest level's tombstones as they ended, or their keys, which are then looked up; the overlay is in no order, and
+what it makes of its keys is read whole. Both are taken together up to a place that the order has been read to: before it nothing can be
+missing. Where no order is kept all tombstones are looked at, and a page of them held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -77,7 +77,7 @@ class _Page:
     def places(self, facts: Facts) -> pa.Array:
         """Where tombstones stand, as bytes that compare so."""
         order = _order_of(self.state.table)
-        return one_chunk(encode_keys(order.shape, order_entries(order, facts)))
+        return one_chunk(encode_keys(order.shape, order_entries(order, facts).rows))
 
     def place_of(self, time: int) -> bytes:
         """The first place of a commit time."""
@@ -90,7 +90,10 @@ class _Page:
 
     def _read(self, slice_: Slice) -> Facts:
         wanted = {*self.columns, *FACT_COLUMNS}
-        found = read_slice(self.state.blocks, self.state.table, slice_, Part.TOMBSTONES, wanted)
+        return self.asked_for(read_slice(self.state.blocks, self.state.table, slice_, Part.TOMBSTONES, wanted))
+
+    def asked_for(self, found: Facts) -> Facts:
+        """Those of some tombstones that ended before the time, and stand behind the one that the page comes after."""
         if len(found):
             found = found.filter(pa.array(found.end_times() < self.before))
         return found.filter(pc.greater(self.places(found), self.behind)) if self.behind and len(found) else found
@@ -116,7 +119,7 @@ class _Search:
         self._places = [place for place in asked if place.header.last_key > page.behind]
 
     def found(self) -> Facts:
-        """The page. All tombstones of a key are read where the order names the first of them."""
+        """The page. Of the keys that are looked up all tombstones are read where the order names the first of them."""
         over = self._overlay()
         touched = _joined([keys for keys, _ in over])
         known = _joined([keys for _, keys in over])
@@ -124,9 +127,10 @@ class _Search:
         while True:
             first, read = read, self._next(read)
             frontier = self._places[read].header.first_key if read < len(self._places) else None
-            keys = self._keys(first, read, known)
+            keys, whole = self._named(first, read, touched)
+            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
             known = pa.concat_arrays([known, keys])
-            parts = [self._page.first([*parts, self._read(keys, touched)])]
+            parts = [self._page.first([*parts, *whole, self._read(keys, touched)])]
             best = self._page.first(parts, frontier)
             if len(best) >= self._page.limit or frontier is None:
                 return best
@@ -144,16 +148,26 @@ class _Search:
         read = partial(ending_keys, self._state.blocks, self._state.table, before=self._page.before)
         return list(in_order(read, self._plan))
 
-    def _keys(self, first: int, stop: int, known: pa.Array) -> pa.Array:
-        """The keys that some of the order's blocks name and that are not known, sorted."""
+    def _named(self, first: int, stop: int, touched: pa.Array) -> tuple[pa.Array, list[Facts]]:
+        """What some of the order's blocks have: the keys to look up, sorted and distinct, and the tombstones that are there whole.
 
-        def keys_of(place: BlockPlace) -> pa.Array:
-            rows = read_block(self._state.blocks.store, place, self._order.shape).rows
-            return one_chunk(encode_keys(self._state.table, rows))
+        Those are of keys that nothing lies over: of these alone what the lowest level says is so.
+        """
+        found = list(in_order(partial(self._of_block, touched), self._places[first:stop]))
+        keys = pc.unique(pa.chunked_array([keys for keys, _ in found], pa.binary()))
+        return keys.take(pc.sort_indices(keys)), [facts for _, facts in found]
 
-        keys = pc.unique(pa.chunked_array(list(in_order(keys_of, self._places[first:stop])), pa.binary()))
-        keys = keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
-        return keys.take(pc.sort_indices(keys))
+    def _of_block(self, touched: pa.Array, place: BlockPlace) -> tuple[pa.Array, Facts]:
+        shape, is_covering = self._order.shape, self._order.order.covering
+        of_key = {column.field_name for column in shape.key_columns}
+        wanted = {*of_key, *self._page.columns, *FACT_COLUMNS} if is_covering else of_key
+        facts = read_block(self._state.blocks.store, place, shape, wanted)
+        keys = one_chunk(encode_keys(self._state.table, facts.rows))
+        if not is_covering:
+            return keys, self._page.none
+        over = pc.is_in(keys, value_set=touched)
+        facts = replace(facts, rows=facts.rows.drop_columns([END_TIME.field_name]))
+        return keys.filter(over), self._page.asked_for(facts.filter(pc.invert(over)))
 
     def _read(self, keys: pa.Array, touched: pa.Array) -> Facts:
         """The first tombstones of these keys, of which some are touched by what lies above the lowest level."""

@@ -1,6 +1,7 @@
 """Secondary orders: the tombstones of a table by when they ended, so that those of a time are found without reading all of them.
 
-A lowest level holds each tombstone once, so beside its rows stand the keys of all tombstones in the order that the table declares. Its
+A lowest level holds each tombstone once, so beside its rows stand all tombstones in the order that the table declares: their keys, or where
+the order is covering whole rows, so that who goes through them in that order reads nothing else. Its
 overlay, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
 somebody had named them, and every condition is checked on the rows. So an answer never depends on an order: it only says which keys
 cannot be in it.
@@ -17,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.headers import TOMBSTONES, BlockPlace, Purpose, Side
+from ..format.headers import TOMBSTONES, BlockClass, BlockPlace, Purpose, Side
 from ..format.segments import RunRows, side_rows
 from ..log.blocks import read_block
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
-from ..model.bloom import hash_keys
-from ..model.facts import Facts
+from ..model.facts import NO_TRANSACTIONS, Facts, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys
+from ..model.render import version_names
+from ..model.row_hashes import hash_rows
 from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table, side_table
 from ..parallel import in_order
 from .conditions import Between, StoredConditions, Where, key_ranges
@@ -33,8 +35,8 @@ from .indexes import StoredRun, holds_one
 from .plan import Part, Slice, for_keys
 from .read import ending_keys, places_read
 
-RUN_ROWS = 1 << 19
-"""About the most rows of a sorted run: they are held while it is written."""
+RUN_ROWS, RUN_BYTES = 1 << 19, 128 << 20
+"""About the most of a sorted run: it is held while it is written."""
 MOST_KEYS = 1 << 19
 """The most keys that a question is narrowed to: they are held while it is planned."""
 SHARE = 3
@@ -43,7 +45,7 @@ SHARE = 3
 
 @dataclass(frozen=True)
 class OrderRun:
-    """A declared order of tombstones as a side run: the key of each, in that order."""
+    """A declared order of tombstones as a side run: the key of each, or its whole row, in that order."""
 
     table: Table
     order: SecondaryOrder
@@ -62,15 +64,22 @@ class OrderRun:
     @cached_property
     def side(self) -> Side:
         """Named after the order and its fields, so that a declaration that has changed finds no order of another."""
-        numbers = (END_TIME.name if name == END_TIME.name else self.table.by_name[name].field_name for name in self.order.columns)
-        return Side(self.table.name, Purpose.ORDER, f"{self.order.name}({','.join(numbers)})")
+        said = [END_TIME.name if name == END_TIME.name else self.table.by_name[name].field_name for name in self.order.columns]
+        said += ["*"] if self.order.covering else []
+        return Side(self.table.name, Purpose.ORDER, f"{self.order.name}({','.join(said)})")
+
+    @property
+    def block_class(self) -> BlockClass:
+        """That of its rows: of a covering order they are tombstones."""
+        return BlockClass.ENDED if self.order.covering else BlockClass.LIVE
 
     @cached_property
     def shape(self) -> Table:
-        """The table that the entries make: the order's fields and those of the key, which all together are its key."""
+        """The table that the entries make. Its key are the order's fields and those of the table's; a covering one has all others too."""
         names = tuple(dict.fromkeys([*self.order.columns, *self.table.key]))
-        columns = tuple(END_TIME if name == END_TIME.name else self.table.by_name[name] for name in names)
-        return Table(side_table(self.table.name, self.side.name), columns, names)
+        key = tuple(END_TIME if name == END_TIME.name else self.table.by_name[name] for name in names)
+        others = tuple(column for column in self.table.columns if column not in key) if self.order.covering else ()
+        return Table(side_table(self.table.name, self.side.name), (*key, *others), names)
 
     def keeping(self) -> _Keeping:
         """The run in the making."""
@@ -88,9 +97,9 @@ class OrderRun:
         if not runs:
             return False
         store = state.blocks.store
-        said = (read_block(store, place, self.shape).rows for run in runs for place in run.places)
+        said = (read_block(store, place, self.shape) for run in runs for place in run.places)
         made = (order_entries(self, read_block(store, place, self.table)) for place in state.lowest_places(self.classes))
-        return _digest(self.shape, said) != _digest(self.shape, made)
+        return _digest(self, said) != _digest(self, made)
 
 
 def order_runs(table: Table) -> list[OrderRun]:
@@ -103,33 +112,36 @@ class _Keeping:
 
     def __init__(self, run: OrderRun) -> None:
         self._run = run
-        self._parts: list[pa.Table] = []
-        self._rows = 0
+        self._parts: list[Facts] = []
+        self._rows = self._bytes = 0
 
     def add(self, rows: Facts) -> Iterator[RunRows]:
         """Take these in too; gives a sorted run where so many are held that they have to be written."""
         part = order_entries(self._run, rows)
         self._parts.append(part)
         self._rows += len(part)
-        if self._rows >= RUN_ROWS:
+        self._bytes += int(part.rows.nbytes)
+        if self._rows >= RUN_ROWS or self._bytes >= RUN_BYTES:
             yield from self.rest()
 
     def rest(self) -> Iterator[RunRows]:
         """What is held, as a sorted run."""
         if self._rows:
-            rows = pa.concat_tables(self._parts)
-            self._parts, self._rows = [], 0
-            yield side_rows(rows, self._run.table, self._run.shape, self._run.side)
+            rows, of = concat(self._parts), self._run
+            self._parts, self._rows, self._bytes = [], 0, 0
+            yield side_rows(rows, of.table, of.shape, of.side, of.block_class)
 
 
-def order_entries(run: OrderRun, tombstones: Facts) -> pa.Table:
-    """The entries of tombstones, in their order."""
+def order_entries(run: OrderRun, tombstones: Facts) -> Facts:
+    """The entries of tombstones, in the order of these."""
     ended = pa.array(tombstones.end_times(), pa.int64()).cast(TIMESTAMP)
+    if run.order.covering:
+        return replace(tombstones, rows=tombstones.rows.append_column(END_TIME.field_name, ended))
     columns = {
         column.field_name: ended if column is END_TIME else one_chunk(tombstones.rows[column.field_name])
         for column in run.shape.columns
     }
-    return pa.table(columns)
+    return Facts(NO_TRANSACTIONS, pa.table(columns))
 
 
 @dataclass(frozen=True)
@@ -209,12 +221,15 @@ def plan_ended(state: TableState, until: int) -> list[Slice]:
     return plan if found is None else found.slices
 
 
-def _digest(shape: Table, parts: Iterable[pa.Table]) -> tuple[int, int]:
-    """How many entries there are, and what is the same for the same ones in whatever order."""
+def _digest(run: OrderRun, parts: Iterable[Facts]) -> tuple[int, int]:
+    """How many entries there are, and what is the same for the same ones in whatever order: of whole rows by all that readers see."""
     rows = total = 0
     for part in parts:
+        said = [one_chunk(encode_keys(run.shape, part.rows))]
+        if run.order.covering:
+            said += [version_names(*part.own_names()), *map(part.meant_column, run.table.columns)]
         rows += len(part)
-        total += int(hash_keys(one_chunk(encode_keys(shape, part))).sum(dtype=np.uint64))
+        total += int(hash_rows(said, len(part)).sum(dtype=np.uint64))
     return rows, total % (1 << 64)
 
 
@@ -249,7 +264,8 @@ def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: in
 
 def _keys_of(state: TableState, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
     """The keys of tombstones that a block of an order names within a range."""
-    return one_chunk(encode_keys(state.table, read_block(state.blocks.store, place, shape, keys=within).rows))
+    of_key = [column.field_name for column in shape.key_columns]
+    return one_chunk(encode_keys(state.table, read_block(state.blocks.store, place, shape, of_key, within).rows))
 
 
 def without_others(slice_: Slice, touched: pa.Array) -> Slice:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ..format.blocks import decode_block, encode_blocks
-from ..format.columns import read_stream, stream_of
+from ..format.blocks import decode_block, encode_blocks, read_stream, stream_of
 from ..format.headers import BlockClass
 from ..model.arrays import one_chunk
 from ..model.facts import SortedFacts, concat

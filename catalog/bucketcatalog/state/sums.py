@@ -25,7 +25,7 @@ from ..format.headers import BlockClass, Purpose, Side
 from ..format.segments import RunRows, side_rows
 from ..log.blocks import read_block
 from ..model.arrays import EXACT, exact_sum, hexadecimal, is_constant, one_chunk
-from ..model.facts import Facts
+from ..model.facts import NO_TRANSACTIONS, Facts
 from ..model.render import surface_array
 from ..model.tables import Column, DataType, Sum, Table, side_table
 from .contents import TableState
@@ -176,7 +176,7 @@ class _Keeping:
         """The sums."""
         rows = self._sum.sums()
         if len(rows):
-            yield side_rows(_halved(rows), self._run.table, self._run.shape, self._run.side)
+            yield side_rows(Facts(NO_TRANSACTIONS, _halved(rows)), self._run.table, self._run.shape, self._run.side)
 
 
 class _Summing:

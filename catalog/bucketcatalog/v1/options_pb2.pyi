@@ -86,14 +86,16 @@ class Sum(_message.Message):
     def __init__(self, name: _Optional[str] = ..., field: _Optional[str] = ..., group: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SecondaryOrder(_message.Message):
-    __slots__ = ("name", "fields", "of_tombstones")
+    __slots__ = ("name", "fields", "of_tombstones", "covering")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     OF_TOMBSTONES_FIELD_NUMBER: _ClassVar[int]
+    COVERING_FIELD_NUMBER: _ClassVar[int]
     name: str
     fields: _containers.RepeatedScalarFieldContainer[str]
     of_tombstones: bool
-    def __init__(self, name: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., of_tombstones: bool = ...) -> None: ...
+    covering: bool
+    def __init__(self, name: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., of_tombstones: bool = ..., covering: bool = ...) -> None: ...
 
 class ColumnOptions(_message.Message):
     __slots__ = ("type", "default", "sensitive", "max_bytes", "minimum", "external", "removed")

@@ -159,21 +159,29 @@ class SpecReader:
             if run.purpose in (0, ROWS):
                 yield header, run.level, rows
 
-    def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[bytes], list[bytes]]]:
-        """For each kept order of a checkpoint its keys, and those that the tombstones of level 0 make (spec/segments.md)."""
+    def orders(self, ref: Ref) -> dict[tuple[str, str], tuple[list[Any], list[Any]]]:
+        """For each kept order of a checkpoint its keys, and of a covering one rows, and those that the tombstones of level 0 make.
+
+        See spec/segments.md.
+        """
         checkpoint = self.checkpoints[ref]
         tables = tables_of([], [checkpoint], set_aside(checkpoint.asides))
-        found: dict[tuple[str, str], tuple[list[bytes], list[bytes]]] = {}
+        found: dict[tuple[str, str], tuple[list[Any], list[Any]]] = {}
+
+        def entries(shape: Table, name: str, rows: Iterable[dict[Any, Any]]) -> Iterator[tuple[bytes, Any]]:
+            for row in rows:
+                yield encoded_key(shape, row), sorted(map(repr, row.items())) if name.endswith(",*)") else None
+
         for header, run, rows in checkpoint_blocks(self.root, self.database, checkpoint):
             if run.purpose == ORDER:
                 shape = order_table(tables[run.table], run.name)
                 said, _ = found.setdefault((run.table, run.name), ([], []))
-                said += [encoded_key(shape, row) for row in rows_of_block(header, rows, shape)]
+                said += entries(shape, run.name, rows_of_block(header, rows, shape))
         for header, level, rows in self._blocks(checkpoint):
             for (table, name), (_, made) in found.items():
                 if not level and header.table == table and getattr(header, "class") in (ENDED, SUPERSEDED):
                     shape = order_table(tables[table], name)
-                    made += [encoded_key(shape, row) for row in rows_of_block(header, rows, tables[table])]
+                    made += entries(shape, name, rows_of_block(header, rows, tables[table]))
         return {name: (sorted(said), sorted(made)) for name, (said, made) in found.items()}
 
 

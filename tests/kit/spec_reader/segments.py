@@ -74,9 +74,11 @@ def chunks_of(group: Any) -> Iterator[tuple[int, int]]:
 def order_table(table: Table, name: str) -> Table:
     """The table that the rows of an order are of (spec/segments.md)."""
     columns = {str(column.number): column for column in table.key} | {"deleted_at": Column(END, "deleted_at", "timestamp")}
-    first = [columns[field] for field in name[name.rindex("(") + 1 : -1].split(",")]
+    *fields, last = name[name.rindex("(") + 1 : -1].split(",")
+    first = [columns[field] for field in (fields if last == "*" else (*fields, last))]
     key = (*first, *(column for column in table.key if column not in first))
-    return replace(table, columns=key, key=key)
+    others = tuple(column for column in table.columns if column not in key) if last == "*" else ()
+    return replace(table, columns=(*key, *others), key=key)
 
 
 def block_table(run: Any) -> str:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import CorruptionError, UnsupportedFormat
-from bucketcatalog.format.blocks import decode_block, encode_blocks
-from bucketcatalog.format.columns import columns_to_read, facts_of, stream_of, stream_schema
+from bucketcatalog.format.blocks import decode_block, encode_blocks, stream_of, stream_schema
+from bucketcatalog.format.columns import columns_to_read, facts_of
 from bucketcatalog.format.definitions import core_tables, tables_of
 from bucketcatalog.format.headers import BlockClass, Purpose, Side
 from bucketcatalog.format.sealing import seal_block
 from bucketcatalog.format.segments import RunRows, side_rows
-from bucketcatalog.model.facts import TRANSACTIONS, Facts
+from bucketcatalog.model.facts import NEVER, NO_TRANSACTIONS, TRANSACTIONS, Facts
 from bucketcatalog.model.keys import EVERYTHING, KeyRange, encode_keys
-from bucketcatalog.model.tables import END_TIME, Column, DataType, Shape, Table, side_table
+from bucketcatalog.model.tables import END_TIME, Column, DataType, SecondaryOrder, Shape, Table, side_table
 from bucketcatalog.model.times import FIRST_TIME, LAST_TIME
+from bucketcatalog.state.orders import OrderRun, order_entries
 from bucketcatalog.v1 import log_pb2
 
 from ...kit.storing import (
@@ -121,13 +124,26 @@ class TestBack:
                 "1": ["s", "s", "s"],
             }
         )
-        given = side_rows(rows, table, shape, side)
+        given = side_rows(Facts(NO_TRANSACTIONS, rows), table, shape, side)
         segment = written(given)
         assert segment.reference.run.purpose is Purpose.ORDER and segment.reference.filters_length == 0
         assert plain(segment.data).column_names == ["deleted_at", "path", "source"]
         (found,) = segment.facts(shape)
         assert found.rows["2"].to_pylist() == ["a\x00", "a", "b"] and found.rows.column_names == ["536870909", "2", "1"]
         assert contents(found, shape) == contents(given.facts, shape)
+
+    @STORED
+    def test_whole_tombstones_beside_others_have_their_end_once_and_come_back_bit_for_bit(self, through: Through) -> None:
+        run = OrderRun(ALL, SecondaryOrder("when", ("deleted_at",), of_tombstones=True, covering=True))
+        tombstones = facts_with(ALL, ROWS, BlockClass.ENDED)
+        tombstones = tombstones.filter(pa.array(tombstones.end_times() < NEVER))
+        assert len(tombstones) > 5
+        given = side_rows(order_entries(run, tombstones), ALL, run.shape, run.side, run.block_class)
+        assert given.facts.end_times().tolist() == sorted(tombstones.end_times().tolist())
+        found = through(given.facts, run.shape, run.block_class)
+        assert contents(found, run.shape) == contents(given.facts, run.shape)
+        by_key = found.take(pc.sort_indices(encode_keys(ALL, found.rows)))
+        assert contents(replace(by_key, rows=by_key.rows.drop_columns([END_TIME.field_name])), ALL) == contents(tombstones, ALL)
 
 
 TIMES = proto(

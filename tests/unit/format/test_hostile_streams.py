@@ -12,8 +12,7 @@ import pytest
 
 from bucketcatalog import limits
 from bucketcatalog.errors import CorruptionError
-from bucketcatalog.format.blocks import decode_block, encode_blocks
-from bucketcatalog.format.columns import stream_of
+from bucketcatalog.format.blocks import decode_block, encode_blocks, stream_of
 from bucketcatalog.format.definitions import core_tables
 from bucketcatalog.format.headers import BlockClass
 from bucketcatalog.format.sealing import seal_block

@@ -49,7 +49,7 @@ class TestOptions:
             Sum("objects", None, ("owner", "bucket_id")),
             Sum("bytes", "content_length", ("owner", "bucket_id")),
         )
-        assert objects.orders == (SecondaryOrder("deleted_at", ("deleted_at",), True),)
+        assert objects.orders == (SecondaryOrder("deleted_at", ("deleted_at",), True, covering=True),)
         assert buckets.by_name["id"].default is Default.INCARNATION
         assert objects.by_name["modified"].default is Default.MODIFIED
         assert objects.by_name["encryption_key"].sensitive

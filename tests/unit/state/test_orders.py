@@ -292,7 +292,8 @@ def test_collection_looks_for_what_has_ended_long_ago_by_the_order(many: World) 
 
 
 @pytest.mark.usefixtures("always")
-def test_an_order_may_be_several_sorted_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", ["RUN_ROWS", "RUN_BYTES"])
+def test_an_order_may_be_several_sorted_runs(world: World, monkeypatch: pytest.MonkeyPatch, most: str) -> None:
     chance = random.Random(5)
     with world.writer() as writer:
         names = [f"n{n:04}" for n in range(2_500)]
@@ -303,7 +304,7 @@ def test_an_order_may_be_several_sorted_runs(world: World, monkeypatch: pytest.M
             for at in range(0, 2_500, 100)
         ]
         with monkeypatch.context() as patch:
-            patch.setattr("bucketcatalog.state.orders.RUN_ROWS", 1_000)
+            patch.setattr(f"bucketcatalog.state.orders.{most}", {"RUN_ROWS": 1_000, "RUN_BYTES": 100_000}[most])
             patch.setattr("bucketcatalog.checkpoint.merge.MERGE_SLICE_ROWS", 500)
             writer.checkpoint()
     segments = world.snapshot().view.checkpoints[0].segments

@@ -15,6 +15,7 @@ from ...errors import UNREADABLE, BucketCatalogError
 from ...format.authority import Definitions
 from ...format.blocks import block_header
 from ...format.checkpoints import Checkpoint, Coverage
+from ...format.columns import are_facts
 from ...format.headers import BlockClass, BlockPlace, Side
 from ...format.held import Held, held_in_block, held_in_segment, revision
 from ...format.runs import Run, SegmentReference, run_of
@@ -55,7 +56,7 @@ def check_block(store: Store, place: BlockPlace, definitions: Definitions) -> It
     held = held_in_block(place.header, table)
     try:
         facts = read_block(store, place, table, whole=True)
-        problems = list(_problems_of_block(facts, place, table, stamped=side is None))
+        problems = list(_problems_of_block(facts, place, table, stamped=are_facts(table, place.header.block_class)))
     except UNREADABLE as error:
         yield unreadable(error, "BLOCK", place.name, held)
         return

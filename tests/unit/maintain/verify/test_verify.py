@@ -26,6 +26,7 @@ from bucketcatalog.maintain.verify.deep import differing_keys
 from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity, unreadable
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut
+from bucketcatalog.model.facts import Facts
 from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.state.plan import Part
 from bucketcatalog.state.read import read_slice
@@ -33,7 +34,7 @@ from bucketcatalog.store import Store
 from bucketcatalog.store.wrappers import Wrapped
 
 from ....kit.corrupting import filled, last_checkpoint
-from ....kit.world import BUCKET, HOUR, MINUTE, OWNER, World, messages, obj, proto, stored
+from ....kit.world import BUCKET, HOUR, MINUTE, OWNER, World, bucket, messages, obj, proto, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -213,34 +214,47 @@ def test_a_checkpoint_that_says_less_than_its_transactions_is_found_only_by_a_de
 
 
 @pytest.mark.parametrize("less", [False, True])
-@pytest.mark.parametrize(("what", "part"), [("order 'deleted_at'", "orders.order_entries"), ("sum 'bytes'", "sums._counted")])
+@pytest.mark.parametrize(
+    ("what", "part", "table", "column"),
+    [
+        ("order 'deleted_at'", "orders.order_entries", "buckets", "536870909"),
+        ("order 'deleted_at'", "orders.order_entries", "objects", "8"),
+        ("sum 'bytes'", "sums._counted", "objects", "536870911"),
+    ],
+)
 def test_what_is_kept_beside_rows_and_is_not_of_them_is_found_by_a_deep_look(
-    what: str, part: str, less: bool, monkeypatch: pytest.MonkeyPatch
+    what: str, part: str, table: str, column: str, less: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, _, function = part.partition(".")
     honest = getattr(importlib.import_module(f"bucketcatalog.state.{module}"), function)
 
-    def wrong(*arguments: Any) -> pa.Table:
-        rows = honest(*arguments)
+    def wrong(*arguments: Any) -> Any:
+        made = honest(*arguments)
+        if module == "orders" and arguments[0].table.name != table:
+            return made
         if less:
-            return rows.slice(0, len(rows) - 1)
-        index = 0 if module == "orders" else rows.schema.get_field_index("536870911")
-        one = pa.scalar(1, pa.int64())
-        values = pc.add(rows.column(index).cast(pa.int64()), one).cast(rows.column(index).type)
-        return rows.set_column(index, rows.schema.field(index), values)
+            return made.slice(0, len(made) - 1)
+        rows = made.rows if isinstance(made, Facts) else made
+        index = rows.schema.get_field_index(column)
+        values = pc.add(rows.column(index).cast(pa.int64()), pa.scalar(1, pa.int64())).cast(rows.column(index).type)
+        rows = rows.set_column(index, rows.schema.field(index), values)
+        return replace(made, rows=rows) if isinstance(made, Facts) else rows
 
     world = World()
     with world.writer() as writer:
         of_two_buckets = [obj(f"x{n}", content_length=n) | {"bucket_id": str(UUID(int=n % 2))} for n in range(9)]
         world.commit(writer, ("put", "objects", of_two_buckets))
         world.commit(writer, ("delete", "objects", [{name: of_two_buckets[n][name] for name in obj("")} for n in (3, 5)]))
+        world.commit(
+            writer, ("put", "buckets", [bucket("one"), bucket("two")]), ("delete", "buckets", [bucket("one"), bucket("two")])
+        )
         with monkeypatch.context() as patch:
             patch.setattr(f"bucketcatalog.state.{part}", wrong)
             name = writer.checkpoint().name
     assert [f.code for f in found(world) if f.severity is Severity.ERROR] == []
     wrongs = [f for f in found(world, deep=True) if f.severity is Severity.ERROR]
     assert {(f.code, f.file) for f in wrongs} == {("DIFFERENT_STATE", name)}
-    assert any(f"Its {what} of table objects is not what" in f.message for f in wrongs)
+    assert any(f"Its {what} of table {table} is not what" in f.message for f in wrongs)
 
 
 def rewritten(world: World, name: str, **changes: Any) -> None:
