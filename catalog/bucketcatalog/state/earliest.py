@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,14 +21,15 @@ from ..log.blocks import read_block
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
 from ..model.coerce import given_keys
-from ..model.facts import FACT_COLUMNS, NEVER, NO_TRANSACTIONS, Facts, concat
+from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, encode_value
+from ..model.render import version_names
 from ..model.tables import END_TIME, SecondaryOrder, Table
 from ..parallel import in_order
 from .contents import TableState
 from .orders import OrderRun, order_entries, order_runs, without_others
 from .plan import Part, Slice, for_keys
-from .read import empty_rows, ending_keys, read_slice
+from .read import empty_rows, may_end, overlay_of, read_slice
 
 
 def earliest_ended(
@@ -121,16 +123,15 @@ class _Search:
     def found(self) -> Facts:
         """The page. Of the keys that are looked up all tombstones are read where the order names the first of them."""
         over = self._overlay()
-        touched = _joined([keys for keys, _ in over])
-        known = _joined([keys for _, keys in over])
-        parts, read = [self._read(known, touched)], 0
+        known = over.ending
+        parts, read = [self._read(known, over.keys)], 0
         while True:
             first, read = read, self._next(read)
             frontier = self._places[read].header.first_key if read < len(self._places) else None
-            keys, whole = self._named(first, read, touched)
+            keys, whole = self._named(first, read, over)
             keys = keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
             known = pa.concat_arrays([known, keys])
-            parts = [self._page.first([*parts, *whole, self._read(keys, touched)])]
+            parts = [self._page.first([*parts, *whole, self._read(keys, over.keys)])]
             best = self._page.first(parts, frontier)
             if len(best) >= self._page.limit or frontier is None:
                 return best
@@ -143,21 +144,24 @@ class _Search:
             at += 1
         return at
 
-    def _overlay(self) -> list[tuple[pa.Array, pa.Array]]:
-        """Of each slice the keys above the lowest level, and those of them that may have a version ended by what is there."""
-        read = partial(ending_keys, self._state.blocks, self._state.table, before=self._page.before)
-        return list(in_order(read, self._plan))
+    def _overlay(self) -> _Over:
+        """What lies over the lowest level."""
+        read = partial(overlay_of, self._state.blocks, self._state.table)
+        parts = [_Over.of(overlay, self._page.before) for overlay in in_order(read, self._plan) if overlay is not None]
+        return _Over(
+            _joined([over.keys for over in parts], pa.binary()),
+            _joined([over.touched for over in parts], pa.binary()),
+            _joined([over.ending for over in parts], pa.binary()),
+            _joined([over.purged for over in parts], pa.string()),
+        )
 
-    def _named(self, first: int, stop: int, touched: pa.Array) -> tuple[pa.Array, list[Facts]]:
-        """What some of the order's blocks have: the keys to look up, sorted and distinct, and the tombstones that are there whole.
-
-        Those are of keys that nothing lies over: of these alone what the lowest level says is so.
-        """
-        found = list(in_order(partial(self._of_block, touched), self._places[first:stop]))
+    def _named(self, first: int, stop: int, over: _Over) -> tuple[pa.Array, list[Facts]]:
+        """What some of the order's blocks have: the keys to look up, sorted and distinct, and the tombstones that are there whole."""
+        found = list(in_order(partial(self._of_block, over), self._places[first:stop]))
         keys = pc.unique(pa.chunked_array([keys for keys, _ in found], pa.binary()))
         return keys.take(pc.sort_indices(keys)), [facts for _, facts in found]
 
-    def _of_block(self, touched: pa.Array, place: BlockPlace) -> tuple[pa.Array, Facts]:
+    def _of_block(self, over: _Over, place: BlockPlace) -> tuple[pa.Array, Facts]:
         shape, is_covering = self._order.shape, self._order.order.covering
         of_key = {column.field_name for column in shape.key_columns}
         wanted = {*of_key, *self._page.columns, *FACT_COLUMNS} if is_covering else of_key
@@ -165,14 +169,41 @@ class _Search:
         keys = one_chunk(encode_keys(self._state.table, facts.rows))
         if not is_covering:
             return keys, self._page.none
-        over = pc.is_in(keys, value_set=touched)
-        facts = replace(facts, rows=facts.rows.drop_columns([END_TIME.field_name]))
-        return keys.filter(over), self._page.asked_for(facts.filter(pc.invert(over)))
+        is_over = pc.is_in(keys, value_set=over.touched)
+        facts = replace(facts, rows=facts.rows.drop_columns([END_TIME.field_name])).filter(pc.invert(is_over))
+        if len(over.purged):
+            facts = facts.filter(pc.invert(pc.is_in(version_names(*facts.own_names()), value_set=over.purged)))
+        return keys.filter(is_over), self._page.asked_for(facts)
 
     def _read(self, keys: pa.Array, touched: pa.Array) -> Facts:
         """The first tombstones of these keys, of which some are touched by what lies above the lowest level."""
         return self._page.of(without_others(slice_, touched) for slice_ in for_keys(self._plan, keys))
 
 
-def _joined(parts: Sequence[pa.Array]) -> pa.Array:
-    return pa.concat_arrays([pa.array([], pa.binary()), *parts])
+@dataclass(frozen=True)
+class _Over:
+    """What lies over the lowest level, of these ``keys``.
+
+    ``touched`` are those of which more may be otherwise than that a version is purged, ``ending`` those that may have one ended by it.
+    ``purged`` names versions of the others: but for these their tombstones are those of the lowest level.
+    """
+
+    keys: pa.Array
+    touched: pa.Array
+    ending: pa.Array
+    purged: pa.Array
+
+    @classmethod
+    def of(cls, overlay: SortedFacts, before: int) -> Self:
+        """That of one slice, for tombstones that ended before a time."""
+        facts, keys = overlay.facts, overlay.keys
+        only_purges = (facts.numbers("_kind") == Kind.NAMED) & (facts.numbers("_purged") > 0)
+        only_purges &= (facts.stamps("row") == NO_STAMP) & (facts.stamps("end") == NO_STAMP)
+        touched = pc.unique(keys.filter(pa.array(~only_purges)))
+        purges = facts.filter(pa.array(only_purges & ~np.asarray(pc.is_in(keys, value_set=touched))))
+        names = version_names(purges.column("_name_uuid"), purges.column("_name_seq"))
+        return cls(pc.unique(keys), touched, pc.unique(keys.filter(pa.array(may_end(overlay, before)))), names)
+
+
+def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    return pa.concat_arrays([pa.array([], kind), *parts])

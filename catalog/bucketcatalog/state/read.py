@@ -21,7 +21,7 @@ from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.held import held_in_block
 from ..log.blocks import Blocks, read_block, read_blocks, side_by_side
 from ..log.pruned import telling_of_prunes
-from ..model.arrays import one_chunk
+from ..model.arrays import Mask, one_chunk
 from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
 from ..model.keys import KeyRange, encode_keys, shared_columns, span, without_leading
 from ..model.render import with_defaults
@@ -186,16 +186,24 @@ def ending_keys(blocks: Blocks, table: Table, slice_: Slice, before: int | None)
     Both are sorted and distinct. The overlay makes a version end before a commit time only if it holds that version, or what
     ends it, with a stamp from before that time. Without a time any key may have one.
     """
-    overlay = _overlay(
-        blocks, table, slice_, {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)}, Part.EVERYTHING
-    )
+    overlay = overlay_of(blocks, table, slice_)
     if overlay is None:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
+    return pc.unique(overlay.keys), pc.unique(overlay.keys.filter(pa.array(may_end(overlay, before))))
+
+
+def overlay_of(blocks: Blocks, table: Table, slice_: Slice) -> SortedFacts | None:
+    """What lies over the base of a slice: what it says of keys and their versions, without their rows."""
+    columns = {*FACT_COLUMNS, *(column.field_name for column in table.key_columns)}
+    return _overlay(blocks, table, slice_, columns, Part.EVERYTHING)
+
+
+def may_end(overlay: SortedFacts, before: int | None) -> Mask:
+    """Which facts of an overlay are such that a version may have ended by them before a time; without one all are."""
     facts = overlay.facts
     times = np.append(np.asarray(one_chunk(facts.transactions.column("commit_time"))), NEVER)  # the last is that of no stamp
     own = np.where(facts.numbers("_kind") == Kind.NAMED, facts.numbers("_end_txn", NO_STAMP), facts.numbers("_txn"))
-    early = times[own] < before if before is not None else np.ones(len(overlay), dtype=bool)
-    return pc.unique(overlay.keys), pc.unique(overlay.keys.filter(pa.array(early)))
+    return times[own] < before if before is not None else np.ones(len(overlay), dtype=bool)
 
 
 def _wanted(facts: Facts, table: Table, slice_: Slice) -> Facts:
