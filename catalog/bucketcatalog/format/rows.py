@@ -24,21 +24,21 @@ StorageRow = dict[str, Any]
 def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
     """The row as its message's bytes; equal rows give equal bytes."""
     message = row_class(table.definition)()
-    _fill(message, table.columns, row)
+    _fill(message, table.by_number, row)
     data: bytes = message.SerializeToString(deterministic=True)
     return data
 
 
-def _fill(message: Message, columns: Iterable[Column], row: Mapping[str, Any]) -> None:
-    for column in columns:
-        value = row.get(column.field_name)
+def _fill(message: Message, columns: Mapping[str, Column], row: Mapping[str, Any]) -> None:
+    for name, value in row.items():
         if value is None:
             continue
+        column = columns[name]
         if column.shape is Shape.ONE:
             if column.type is DataType.MESSAGE:
                 child = getattr(message, column.name)
                 child.SetInParent()
-                _fill(child, column.children, value)
+                _fill(child, _by_number(column), value)
             else:
                 setattr(message, column.name, _on_wire(column, value))
         elif column.shape is Shape.LIST:
@@ -47,19 +47,23 @@ def _fill(message: Message, columns: Iterable[Column], row: Mapping[str, Any]) -
             _fill_map(getattr(message, column.name), column, value)
 
 
+def _by_number(column: Column) -> dict[str, Column]:
+    return {child.field_name: child for child in column.children}
+
+
 def _fill_list(items: Any, column: Column, values: Iterable[Any]) -> None:
     if column.type is not DataType.MESSAGE:
         items.extend(_on_wire(column, value) for value in values)
         return
     for value in values:
-        _fill(items.add(), column.children, value)
+        _fill(items.add(), _by_number(column), value)
 
 
 def _fill_map(entries: Any, column: Column, pairs: Iterable[tuple[Any, Any]]) -> None:
     item = column.children[1]
     for key, value in pairs:
         if item.type is DataType.MESSAGE:
-            _fill(entries[key], item.children, value)
+            _fill(entries[key], _by_number(item), value)
         else:
             entries[key] = _on_wire(item, value)
 
