@@ -249,9 +249,15 @@ class Rfd:
         return next(iter(self._execute(f"SELECT {_ALL} FROM manta_bucket_object WHERE {_KEY}", named)), None)
 
     def getgcbatch(self) -> Row:
-        """The records of at most 1,000 deleted objects, the same until they are deleted: the service keeps them in a view."""
+        """The records of at most 1,000 deleted objects, the same until they are deleted: the service keeps them in a view.
+
+        Other than there, none whose id the live object of its name has: a difference that is meant.
+        """
         if not self._batch[1]:
-            query = f'SELECT {_ALL}, deleted_at FROM manta_bucket_deleted_object ORDER BY deleted_at, name COLLATE "C" LIMIT 1000'
+            query = f"""
+                SELECT {_ALL}, deleted_at FROM manta_bucket_deleted_object AS d WHERE NOT EXISTS (
+                    SELECT 1 FROM manta_bucket_object AS o WHERE (o.owner, o.bucket_id, o.name, o.id) = (d.owner, d.bucket_id, d.name, d.id)
+                ) ORDER BY deleted_at, name COLLATE "C" LIMIT 1000"""
             rows = [{**_payload(row), "deleted_at": row["deleted_at"]} for row in self._execute(query, {})]
             self._batch = (str(uuid.uuid4()) if rows else None, rows)
         return {"batch_id": self._batch[0], "garbage": self._batch[1]}

@@ -75,6 +75,26 @@ def test_an_object_is_created_updated_and_deleted(cli: Cli, path: Path) -> None:
     assert refused(cli, "get", path, "photos", "dog.jpg", "--if", "sometimes=7") == "INVALID_OPTION"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["create", "new", "--owner", OWNER, "--if", "none-match=*"],
+        ["create", "new", "--owner", OWNER, "--content-length", 5, "--shark", "dc1:1"],
+        ["get", "photos", "--if", "match=x"],
+        ["delete", "photos", "--with-objects", "--if", "match=x"],
+        ["delete", "photos", "dog.jpg", "--with-objects"],
+        ["list", "--owner", OWNER, "--delimiter", "/"],
+        ["update", "photos", "dog.jpg"],
+        ["create", "new"],
+    ],
+    ids=lambda command: " ".join(map(str, command)),
+)
+def test_no_option_is_passed_over_where_it_means_nothing(cli: Cli, path: Path, command: list[Any]) -> None:
+    before = Catalog(path).snapshot().version
+    assert refused(cli, command[0], path, *command[1:]) == "INVALID_OPTION"
+    assert Catalog(path).snapshot().version == before
+
+
 def test_a_bucket_with_objects_is_deleted_where_that_is_said(cli: Cli, path: Path) -> None:
     assert refused(cli, "delete", path, "photos") == "MANTA_BUCKET_NOT_EMPTY"
     manta(cli, "delete", path, "photos", "--with-objects")
@@ -110,9 +130,9 @@ def test_garbage_is_told_by_age_and_as_one_batch(cli: Cli, path: Path) -> None:
     assert row["name"] == "2024/cat.jpg" and row["sharks"][0] == {"datacenter": "dc1", "manta_storage_id": "1.stor"}
     batch = manta(cli, "gc", path, "--older-than", "0s", "--batch")
     assert batch["garbage"] == [row] and batch == manta(cli, "gc", path, "--older-than", "0s", "--batch")
-    assert manta(cli, "gc", path, "--older-than", "0s", "--delete", ID_1) == {"answer": "ok"}
+    assert manta(cli, "gc", path, "--older-than", "0s", "--delete", ID_1) == {"answer": "ok", "records": 0}
     assert batch["batch_id"] in cli("manta", "gc", path, "--older-than", "0s", "--batch").out
-    assert manta(cli, "gc", path, "--older-than", "0s", "--delete", batch["batch_id"]) == {"answer": "ok"}
+    assert manta(cli, "gc", path, "--older-than", "0s", "--delete", batch["batch_id"]) == {"answer": "ok", "records": 1}
     assert manta(cli, "gc", path, "--older-than", "0s", "--batch") == {"batch_id": None, "garbage": []}
     for mixed in (["--batch", "--buckets"], ["--batch", "--delete", ID_1], ["--delete", ID_1, "--limit", 5]):
         assert refused(cli, "gc", path, *mixed) == "INVALID_OPTION"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog import Catalog
-from ...errors import InvalidOption, StaleBatch
+from ...errors import InvalidOption, InvalidRows, StaleBatch
 from ...query.snapshot import Snapshot
 from ...write.writer import Writer
 from .garbage import TABLE as GARBAGE_TABLE
@@ -111,11 +111,13 @@ def _identity(connection: Connection, schema: str) -> str:
 
 @dataclass(frozen=True)
 class _Past:
-    """What earlier imports have left: up to where each table of this source was read, and the last batch of each."""
+    """What earlier imports have left: up to where each table of this source was read, the last batch of each, whether other sources have
+    rows here too."""
 
     markers: Mapping[str, Key]
     versions: Mapping[str, int]
     by_others: int
+    has_others: bool
 
     @classmethod
     def of(cls, snapshot: Snapshot, source: str, database: str, writer: str) -> _Past:
@@ -128,7 +130,8 @@ class _Past:
         versions: dict[str, int] = {}
         for row in imports:
             versions[row["app_id"]] = max(row["app_version"], versions.get(row["app_id"], 0))
-        return cls(_markers(imports, source), versions, batches_of_others(snapshot, writer))
+        has_others = any(dict(row["metadata"] or ()).get("source") != source for row in imports)
+        return cls(_markers(imports, source), versions, batches_of_others(snapshot, writer), has_others)
 
 
 def batches_of_others(snapshot: Snapshot, writer: str) -> int:
@@ -150,9 +153,11 @@ def _refuse_others(snapshot: Snapshot, imports: set[tuple[str, int]], database: 
             for batch in snapshot.scan(name, columns=["_writer", "_revision"]).to_batches():
                 commits = pa.Table.from_batches([batch]).group_by(["_writer", "_revision"]).aggregate([])
                 if not {tuple(row.values()) for row in commits.to_pylist()} <= imports:
+                    strangers = {tuple(row.values()) for row in commits.to_pylist()} - imports
                     raise InvalidOption(
-                        f"The database {database!r} has {table} that no import put there, or whose log was pruned.",
-                        next_step="Import into a database of its own.",
+                        f"The database {database!r} has {name} that no import put there, or whose log was pruned: those of the commit "
+                        "{}@{}.".format(*min(strangers)),
+                        next_step="Import into a database of its own, and let nobody write there before it is done.",
                     )
 
 
@@ -190,8 +195,11 @@ class _Import:
 
     def _commit(self, table: RfdTable, found: pa.Table) -> None:
         refuse(table, found)
-        self._refuse_another_run(table)
+        now = self.look()
+        self._refuse_another_run(table, now)
         rows = to_core(table, found)
+        if self.past.has_others:
+            _refuse_known(table, now, rows.select(list(table.primary_key)).to_pylist())
         end = found.slice(len(found) - 1).select(list(table.key)).to_pylist()[0]
         self._markers[table.name] = list(end.values())
         app = f"{APP}{table.name}"
@@ -209,10 +217,20 @@ class _Import:
         self.mapped = {name: count + new[name] for name, count in self.mapped.items()}
         self.progress(sum(self.rows.values()))
 
-    def _refuse_another_run(self, table: RfdTable) -> None:
+    def _refuse_another_run(self, table: RfdTable, now: Snapshot) -> None:
         """``StaleBatch`` where a run on another machine, under another writer, imports the same: each row would end what that has put."""
-        if batches_of_others(self.look(), self.writer.id) != self.past.by_others:
+        if batches_of_others(now, self.writer.id) != self.past.by_others:
             raise _another_run(table)
+
+
+def _refuse_known(table: RfdTable, now: Snapshot, keys: Sequence[Mapping[str, Any]]) -> None:
+    """``InvalidRows`` for a row under whose key another schema has brought a live one, which it would end."""
+    live = now.get_all(table.of, keys, columns=list(table.primary_key)) if table.of in now.definitions else []
+    if (known := next((row for row in live if row is not None), None)) is not None:
+        raise InvalidRows(
+            f"{table.name} has a row of the key {tuple(known.values())!r}, which another schema has brought too.",
+            next_step="Import schemas that share keys into databases of their own.",
+        )
 
 
 def _another_run(table: RfdTable) -> StaleBatch:

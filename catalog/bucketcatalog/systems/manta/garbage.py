@@ -5,7 +5,8 @@ A batch by age is the RFD's query. The service's batch is one for all of its nod
 is one batch at a time; where two nodes make one at once the later counts, and to delete it by the id of the other deletes nothing.
 
 No record is handed out as long as a tag has its object live, or where the bucket's data is somebody else's: what becomes of those the
-engine's collection decides. Nor is that of a bucket whose id a live one has, which two nodes have created at once.
+engine's collection decides. Nor is that of an object, or a bucket, whose id the live one of its name has: what was created again with the
+id that it had, as by a client that did not hear the answer, is that object still, and its content is in use.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Garbage:
         """The records of deleted buckets that ended first, of those that ended so long ago; each a payload with ``deleted_at``."""
         snapshot = self._known.snapshot()
         columns = [*BUCKET, "deleted_at"]
-        found = _page(snapshot, "buckets", columns, self._before(snapshot, older_than), limit, [_of_no_live_bucket])
+        free = _of_no_live_row("buckets", BUCKET_KEY)
+        found = _page(snapshot, "buckets", columns, self._before(snapshot, older_than), limit, [free])
         return [{**bucket_payload(row), "deleted_at": row["deleted_at"]} for row in found.to_pylist()]
 
     def objects(self, older_than: Age, limit: int) -> list[Row]:
@@ -93,10 +95,16 @@ class Garbage:
         return self._run("deletegcbatch", decide)
 
     def remove_bucket(self, key: Mapping[str, str], id_: str) -> int:
-        """Remove the records of a deleted bucket, and say how many; ``BucketNotEmpty`` while there are objects of it, or their records."""
+        """Remove the records of a deleted bucket, and say how many; none of a live one's id.
+
+        ``BucketNotEmpty`` while there are objects of it, or their records.
+        """
 
         def decide(since: float) -> Decision[int]:
             snapshot = self._known.snapshot(since)
+            live = snapshot.get_all("buckets", [key], columns=["id"])[0]
+            if live is not None and live["id"] == id_:
+                return Decision([], lambda commit: 0)
             below = {"owner": key["owner"], "bucket_id": id_}
             if _is_any(snapshot, "objects", below) or _is_any(snapshot, "deleted_objects", below):
                 raise BucketNotEmpty(
@@ -139,7 +147,7 @@ class Garbage:
     def _page(self, snapshot: Snapshot, before: datetime.datetime | None, limit: int) -> pa.Table:
         columns = [*OBJECT, "deleted_at", "_version"]
         tagged = [self._of_tag(tag) for tag in _tags(snapshot)]
-        return _page(snapshot, OF, columns, before, limit, [self._of_own_buckets, *tagged])
+        return _page(snapshot, OF, columns, before, limit, [self._of_own_buckets, _of_no_live_row(OF, OBJECT_KEY), *tagged])
 
     def _of_own_buckets(self, snapshot: Snapshot, rows: pa.Table) -> pa.Array:
         """Which records are of buckets whose data is not somebody else's; those who have such buckets are looked for once a cut."""
@@ -183,11 +191,15 @@ def _page(
     return pa.concat_tables(free).slice(0, limit)
 
 
-def _of_no_live_bucket(snapshot: Snapshot, rows: pa.Table) -> pa.Array:
-    """Those of buckets whose id no live bucket of the name has."""
-    live = snapshot.get_all("buckets", rows.select(list(BUCKET_KEY)).to_pylist(), columns=["id"])
-    ids = pa.array([None if row is None else row["id"] for row in live], pa.string())
-    return pc.fill_null(pc.not_equal(ids, rows["id"].combine_chunks()), True)
+def _of_no_live_row(table: str, key: Sequence[str]) -> Free:
+    """Which records have an id that the live row of their key has not."""
+
+    def is_free(snapshot: Snapshot, rows: pa.Table) -> pa.Array:
+        live = snapshot.get_all(table, rows.select(list(key)).to_pylist(), columns=["id"])
+        ids = pa.array([None if row is None else row["id"] for row in live], pa.string())
+        return pc.fill_null(pc.not_equal(ids, rows["id"].combine_chunks()), True)
+
+    return is_free
 
 
 def _tags(snapshot: Snapshot) -> list[str]:

@@ -13,6 +13,8 @@ from typing import Any, Self, TypeVar
 
 from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
+from ...errors import InvalidOption
+from ...model.names import writer_id
 from ...model.times import Age, datetime_of
 from ...write.derived_ids import ids_of
 from ...write.given import GivenRows
@@ -53,6 +55,11 @@ class Manta:
         grace: Age = "24h",
         clock: Callable[[], int] = clock.now_us,
     ) -> None:
+        if not isinstance(catalog, Catalog):
+            raise InvalidOption(f"{catalog!r} is no catalog.", next_step="Give Catalog(PATH).")
+        if isinstance(fresh, bool) or not isinstance(fresh, int | float) or not fresh >= 0:
+            raise InvalidOption(f"fresh cannot be {fresh!r}.", next_step="Give seconds, 0 or more.")
+        writer = writer_id(writer)
         self._zero_byte_tombstones = zero_byte_tombstones
         self._objects = catalog.database(database).definition("objects", by=writer)
         self._known = Known(catalog.database(database).look, "objects", OBJECT_KEY, fresh)
@@ -117,7 +124,10 @@ class Manta:
             self.placement.check(partial(node_of_bucket, bucket["owner"], name))
             inside = self._known.snapshot(since).list("objects", owner=key["owner"], bucket_id=bucket["id"], limit=1)
             if only_empty and len(inside.rows):
-                raise BucketNotEmpty(f"The bucket {name!r} of owner {owner} has objects.", next_step="Delete its objects first.")
+                raise BucketNotEmpty(
+                    f"The bucket {name!r} of owner {owner} has objects.",
+                    next_step="Delete its objects first, or it with them: only_empty=False (--with-objects).",
+                )
             event = Event("delete", "buckets", {**key, "_version": bucket["_version"]})
             return Decision([event], lambda commit: 1)
 

@@ -105,6 +105,8 @@ class Placement:
             row = self._row(snapshot, node)
             if not self._is_mine(row):
                 raise _elsewhere(row, self._me)
+            if to == self._me:
+                raise InvalidOption(f"{to!r} has node {node} already.", next_step="Give it to another writer, or leave it.")
             before = {**dict(row["before"] or ()), self._me: snapshot.cut.newest_revision(self._me)}
             return _put({**row, "given_to": to, "until": snapshot.version, "before": before})
 
@@ -116,6 +118,8 @@ class Placement:
         def decide(since: float) -> Decision[Row]:
             snapshot = self._known.snapshot(since)
             row = self._row(snapshot, node)
+            if self._is_mine(row):
+                raise InvalidOption(f"{self._me!r} has node {node} already.", next_step="There is nothing to take.")
             if row["given_to"] is None or self._me not in (row["given_to"], row["writer"]):
                 raise _elsewhere(row, self._me)
             before = _without(self._me, dict(row["before"] or ()))
@@ -180,4 +184,7 @@ def _elsewhere(row: Mapping[str, Any], me: str) -> NotPlacedHere:
             f"Node {row['node']} is on its way from {row['writer']!r} to {row['given_to']!r}.",
             next_step=f"Let {row['given_to']!r} take it, or {row['writer']!r} take it back.",
         )
-    return NotPlacedHere(f"Node {row['node']} belongs to {row['writer']!r}, not to {me!r}.", next_step=f"Ask {row['writer']!r}.")
+    return NotPlacedHere(
+        f"Node {row['node']} belongs to {row['writer']!r}, not to {me!r}.",
+        next_step=f"Ask the node that commits as {row['writer']!r}; on a command line, --writer {row['writer']}.",
+    )

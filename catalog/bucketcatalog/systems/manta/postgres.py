@@ -121,7 +121,11 @@ def connected(dsn: str, schema: str, *, read_only: bool) -> Iterator[Connection]
             connection.execute(_SETTINGS, [list(_WAITED_FOR)])
             if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone() is None:
                 raise InvalidOption(f"The server's database has no schema {schema!r}.", next_step="Name another, or create it.")
-            yield connection
+            try:
+                yield connection
+            except KeyboardInterrupt:
+                connection.close()  # a roll-back would have to wait for what runs
+                raise
     except psycopg.Error as error:
         raise _typed(error, dsn) from None
 

@@ -448,6 +448,8 @@ class TestRemoving:
         assert node.removedeletedbucket(**PHOTOS, id=ids[1]) == 1
         assert {row["id"] for row in rows(world.snapshot(), "deleted_buckets")} == {ids[0], ids[2]}
         assert node.removedeletedbucket(owner=OTHER, name="photos", id=ids[0]) == 0
+        place = {"owner": OWNER, "bucket_id": live["id"], "name": "a"}
+        after_a_second(world, node.createobject, **place, id=ID_1)
         assert node.removedeletedbucket(**PHOTOS, id=live["id"]) == 0 and node.getbucket(**PHOTOS) == live
 
 
@@ -475,3 +477,38 @@ def test_a_deleted_bucket_goes_after_its_objects_were_reaped_told_and_removed(wo
     assert [(row["name"], row["sharks"][0]["manta_storage_id"]) for row in batch["garbage"]] == [("a", "1.stor")]
     assert node.deletegcbatch(batch_id=batch["batch_id"]) == "ok" and remove() == 1
     assert (node.deletedbuckets(), node.deletedobjects()) == ([], [])
+
+
+def test_of_two_live_buckets_with_one_id_no_object_is_reaped_before_both_have_gone(world: World) -> None:
+    """An import can bring such: whose an object is follows from its bucket's id alone."""
+    two = [bucket("photos") | {"id": ID_1}, {"owner": OTHER, "name": "films", "id": ID_1}]
+    world.commit(world.writer(), ("put", "buckets", two))
+    node = node_of(world)
+    for owner in (OWNER, OTHER):
+        after_a_second(world, node.createobject, owner=owner, bucket_id=ID_1, name="a", id=ID_1)
+    for name, left in ((two[0], 2), (two[1], 0)):
+        after_a_second(world, node.deletebucket, owner=name["owner"], name=name["name"], only_empty=False)
+        world.clock.tick(2 * DAY)
+        reaped(world)
+        assert len(rows(world.snapshot())) == left
+
+
+def test_no_record_of_an_object_that_is_live_by_its_id_is_handed_out_before_that_has_gone(world: World) -> None:
+    """A client that did not hear the answer creates its object again: what was overwritten is that object."""
+    node = node_of(world, grace="0s")
+    place = {"owner": OWNER, "bucket_id": BUCKET}
+    for name, ids in (("again", (ID_1, ID_1, ID_1)), ("other", (ID_1, ID_2)), ("gone", (ID_1,))):
+        for id_ in ids:
+            after_a_second(world, node.createobject, **place, name=name, id=id_, content_length=7)
+    after_a_second(world, node.deleteobject, **place, name="gone")
+
+    def told() -> list[tuple[str, str]]:
+        found = node.deletedobjects(older_than="0s")
+        return [(row["name"], row["id"]) for row in found]
+
+    assert told() == [("other", ID_1), ("gone", ID_1)]
+    batch = node.getgcbatch()
+    assert [(row["name"], row["id"]) for row in batch["garbage"]] == told()
+    assert node.deletegcbatch(batch_id=batch["batch_id"]) == "ok" and node.getgcbatch()["garbage"] == []
+    after_a_second(world, node.deleteobject, **place, name="again")
+    assert told() == [("again", ID_1)] * 3

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bucketcatalog.errors import UsageError
 from bucketcatalog.systems.manta.errors import ObjectNotFound, PreconditionFailedError
 from bucketcatalog.systems.manta.operations import Manta
 from bucketcatalog.systems.manta.payloads import OBJECT
@@ -300,3 +301,12 @@ def test_an_answer_is_what_is_stored_however_it_was_given(world: World) -> None:
     assert created == node.getobject(**obj("a")) == other.getobject(**obj("a"))
     updated = node.updateobject(**obj("a"), content_type=None, headers=None, properties={"d": 1, "c": 2})
     assert updated == node.getobject(**obj("a")) == other.getobject(**obj("a"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [({"catalog": "lake"}, "is no catalog"), ({"writer": "a/b"}, "a/b"), ({"fresh": -1}, "fresh"), ({"fresh": "x"}, "fresh")],
+)
+def test_a_node_that_cannot_be_is_refused_before_it_is_asked_anything(world: World, wrong: dict[str, Any], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        Manta(**{"catalog": world.catalog(), "writer": "node-1"} | wrong)

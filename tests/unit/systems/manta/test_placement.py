@@ -281,9 +281,12 @@ class TestMoving:
     def test_it_is_taken_by_nobody_that_it_was_not_given_to(
         self, world: World, node: Manta, other: Manta, placed: list[str]
     ) -> None:
-        for by in (node, other):
-            with pytest.raises(NotPlacedHere, match="belongs to 'node-1'"):
-                by.placement.take(0)
+        with pytest.raises(NotPlacedHere, match="belongs to 'node-1'") as caught:
+            other.placement.take(0)
+        assert "--writer node-1" in caught.value.next_step
+        for change in (partial(node.placement.take, 0), partial(node.placement.give, 0, "node-1")):
+            with pytest.raises(InvalidOption, match="'node-1' has node 0 already"):
+                change()
         node.placement.give(0, "node-3")
         with pytest.raises(NotPlacedHere, match="to 'node-3'"):
             other.placement.take(0)

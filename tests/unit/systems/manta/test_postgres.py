@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, InvalidOption, StaleBatch, StoreUnavailable
+from bucketcatalog import Catalog, InvalidOption, InvalidRows, StaleBatch, StoreUnavailable
 from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.systems.manta.postgres_rows import EMPTY, NULL_VALUES
 
@@ -210,6 +210,20 @@ def test_schemas_of_one_server_are_told_apart(native: Source, source: Source, ca
     assert native.bring(catalog).batches == source.bring(catalog).batches == 0
 
 
+@pytest.mark.parametrize("table", ["manta_bucket_object", "manta_bucket_deleted_object"])
+def test_a_schema_that_shares_keys_with_another_one_is_refused_before_it_ends_what_that_has_brought(
+    native: Source, source: Source, catalog: Catalog, table: str
+) -> None:
+    native.insert("manta_bucket_object", obj("a"), obj("b"))
+    native.bring(catalog)
+    before = catalog.snapshot().version
+    source.insert(table, obj("b"), obj("c"))
+    with pytest.raises(InvalidRows, match=rf"{table} has a row of the key .*'b'.*another schema has brought") as caught:
+        source.bring(catalog)
+    assert "databases of their own" in caught.value.next_step
+    assert catalog.snapshot().version == before and scanned(catalog, "objects", "name") == [("a",), ("b",)]
+
+
 @pytest.mark.parametrize("how", ["live", "ended", "after an import"])
 def test_a_database_with_rows_of_somebody_elses_is_refused(native: Source, catalog: Catalog, how: str) -> None:
     native.insert("manta_bucket_object", obj("a"))
@@ -219,7 +233,7 @@ def test_a_database_with_rows_of_somebody_elses_is_refused(native: Source, catal
         tx.put("objects", obj("b"))
         if how == "ended":
             tx.delete("objects", {name: obj("b")[name] for name in ("owner", "bucket_id", "name")})
-    with pytest.raises(InvalidOption, match="'default' has objects that no import put there") as caught:
+    with pytest.raises(InvalidOption, match=r"'default' has (deleted_)?objects that no import put there.*commit w@") as caught:
         native.bring(catalog)
     assert "a database of its own" in caught.value.next_step
 

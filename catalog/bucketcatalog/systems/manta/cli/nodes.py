@@ -10,7 +10,9 @@ import typer
 from ....console.options import AsOf, CatalogArgument, Database, Json, StorageOption, moment, open_catalog, snapshot_at
 from ....console.output import plain, print_facts, print_rows, rows_of
 from ....errors import InvalidOption
+from ....query.snapshot import Snapshot
 from ..accounting import BY, growth, usage
+from ..garbage import OF, TABLE
 from ..names import MOST
 from .opening import BucketOrNone, Owner, WriterOption, node, place_of, plain_rows, reading
 
@@ -33,7 +35,7 @@ def gc(
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
-    """What was deleted first, for who frees the space, and the removal of its records.
+    """What was deleted first, for who frees the space, and the removal of its records: of --delete it is told how many those were.
 
     Example: bucketcatalog manta gc ./catalog --batch --json
     """
@@ -44,9 +46,10 @@ def gc(
                 "The batch of all nodes is of objects, and has a limit of its own.",
                 next_step="Give --batch or --delete ID alone.",
             )
-        with node(catalog, storage_option, database, writer, grace=older_than) as (_, manta):
+        with node(catalog, storage_option, database, writer, grace=older_than) as (opened, manta):
             if delete is not None:
-                print_facts({"answer": manta.deletegcbatch(batch_id=delete)}, as_json=as_json)
+                records = _records_of(opened.snapshot(database=database), delete)
+                print_facts({"answer": manta.deletegcbatch(batch_id=delete), "records": records}, as_json=as_json)
                 return
             told = manta.getgcbatch()
         if as_json:
@@ -63,6 +66,12 @@ def gc(
     else:
         rows = manta.deletedobjects(older_than=older_than, limit=most)
     print_rows(plain_rows(rows), columns, as_json=as_json, nothing="No garbage.")
+
+
+def _records_of(snapshot: Snapshot, batch_id: str) -> int:
+    """How many records the batch of that id has: none where it is not the batch, or not any more."""
+    rows = snapshot.get_all(TABLE, [{"of": OF}], columns=["id", "records"]) if TABLE in snapshot.definitions else [None]
+    return int(rows[0]["records"]) if rows[0] is not None and rows[0]["id"] == batch_id.lower() else 0
 
 
 def placement(

@@ -14,7 +14,7 @@ from ....console.output import plain, print_facts, print_rows
 from ....errors import InvalidOption
 from ..names import MOST
 from ..operations import Manta
-from .opening import BucketOrNone, Owner, WriterOption, node, place_of, plain_rows, reading
+from .opening import BucketOrNone, Owner, WriterOption, node, place_of, plain_rows, reading, refuse_given
 
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket's name.", show_default=False)]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The object's name.", show_default=False)]
@@ -28,6 +28,9 @@ Condition = Annotated[
     list[str] | None,
     typer.Option("--if", metavar="C=V", help="match=ID, none-match=*, modified-since=T or unmodified-since=T; repeat it."),
 ]
+
+
+_OF_A_BUCKET = "of a bucket, and no object's NAME was given"
 
 
 def create(
@@ -52,10 +55,14 @@ def create(
 
     Example: bucketcatalog manta create ./catalog photos cat.jpg --content-length 14917 --shark dc1:1.stor
     """
+    if name is None:
+        described = {"content_length": content_length, "content_md5": content_md5, "content_type": content_type}
+        kept = {"header": header, "shark": shark, "properties": properties}
+        refuse_given(_OF_A_BUCKET, id=id, **described, **kept, **{"if": condition})
     with node(catalog, storage_option, database, writer) as (opened, manta):
         if name is None:
             if owner is None:
-                raise InvalidOption("A bucket is somebody's.", next_step="Give --owner UUID.")
+                raise InvalidOption("A new bucket has an owner.", next_step="Give --owner UUID.")
             _show(manta.createbucket(owner=owner, name=bucket), as_json=as_json)
             return
         row = manta.createobject(
@@ -87,6 +94,8 @@ def get(
 
     Example: bucketcatalog manta get ./catalog photos cat.jpg --json
     """
+    if name is None:
+        refuse_given(_OF_A_BUCKET, **{"if": condition})
     opened, manta = reading(catalog, storage_option, database)
     if name is None:
         _show(_bucket(opened, manta, bucket, owner, database), as_json=as_json)
@@ -109,10 +118,14 @@ def update(
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
-    """Replace what describes an object: type, headers and properties, all of them.
+    """Replace what describes an object: type, headers and properties, all of them; what is not given is none.
 
     Example: bucketcatalog manta update ./catalog photos cat.jpg --content-type image/jpeg --header m-by=ann
     """
+    if content_type is None and not header and properties is None:
+        raise InvalidOption(
+            "Nothing says what the object is to be described by.", next_step="Give --content-type, --header or --properties."
+        )
     with node(catalog, storage_option, database, writer) as (opened, manta):
         row = manta.updateobject(
             **_below(opened, bucket, owner, database),
@@ -143,6 +156,10 @@ def delete(
 
     Example: bucketcatalog manta delete ./catalog photos cat.jpg
     """
+    if name is None:
+        refuse_given(_OF_A_BUCKET, **{"if": condition})
+    else:
+        refuse_given("of an object", with_objects=with_objects)
     with node(catalog, storage_option, database, writer) as (opened, manta):
         if name is None:
             found = _bucket(opened, manta, bucket, owner, database)
@@ -172,8 +189,12 @@ def list_(
     """
     opened, manta = reading(catalog, storage_option, database)
     if bucket is None:
+        refuse_given("of buckets", delimiter=delimiter)
         if owner is None:
-            raise InvalidOption("Buckets are listed by owner.", next_step="Give --owner UUID, or name a bucket.")
+            raise InvalidOption(
+                "Buckets are listed by owner.",
+                next_step=f"Give --owner UUID, or name a bucket; bucketcatalog ls {catalog} lists all.",
+            )
         page = manta.listbuckets(owner=owner, prefix=prefix, marker=marker, limit=limit)
         columns = ["created", "id", "name"]
     else:

@@ -65,6 +65,14 @@ def place_of(snapshot: Snapshot, name: str, owner: str | None) -> dict[str, str]
     return {"owner": found[0]["owner"], "bucket_id": found[0]["id"]}
 
 
+def refuse_given(why: str, **options: Any) -> None:
+    """``InvalidOption`` where an option was given that means nothing here: nobody's condition or value is passed over."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, [], False)]
+    if given:
+        says = "says" if len(given) == 1 else "say"
+        raise InvalidOption(f"{', '.join(given)} {says} nothing {why}.", next_step="Leave it out, or name what it is about.")
+
+
 def plain_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows as JSON has them."""
     return ({name: plain(value) for name, value in row.items()} for row in rows)
