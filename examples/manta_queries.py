@@ -17,13 +17,11 @@ from bucketcatalog.systems.manta.operations import Manta
 OWNER = "14aafd84-a57f-11e8-8706-4fc23c74c5e7"
 ID, OTHER_ID = "06d40bb8-a581-11e8-84b2-93ddb053d02b", "0bb1b2f4-a581-11e8-9a5c-3b8fd8e1a1a3"
 MD5 = "xzY5jJbR9rcrMRhlcmi/8g=="
-OBJECT = (
-    "id, owner, bucket_id, name, created, modified, content_length, content_md5, content_type, headers, roles, sharks, properties"
-)
+OBJECT = "id, owner, bucket_id, name, created, modified, creator, content_length, content_md5, content_type, headers, roles, sharks, properties"
 
 
-def in_python(lake: str) -> list[str]:
-    """Each query by an operation; returns what is left in the end."""
+def in_python(lake: str) -> dict[str, list[str]]:
+    """Each query by an operation; returns what the reads found, and what is left in the end."""
     with Manta(Catalog(lake), writer="node-1", database="python") as manta:
         # 3. Write a bucket. 1. Read a bucket.
         manta.createbucket(owner=OWNER, name="mybucket")
@@ -51,7 +49,6 @@ def in_python(lake: str) -> list[str]:
             names += [row["name"] for row in page.rows]
             if (marker := page.next_marker) is None:
                 break
-        print("python: objects", names)
 
         # 6. Delete an object. 5. Delete a bucket. Both are recorded.
         manta.deleteobject(**place, name="myobject")
@@ -59,17 +56,17 @@ def in_python(lake: str) -> list[str]:
 
         # 9. The deleted objects of which garbage collection is next, 8. and the buckets. The RFD takes those of more than 24 hours.
         garbage = manta.deletedobjects(older_than="0s", limit=100)
-        print("python: garbage", [row["id"] for row in garbage])
 
         # 11. Remove a deleted object's record, 10. and once there are no more of a deleted bucket's, that bucket's.
         for row in garbage:
             manta.removedeletedobject(**place, name=row["name"], id=row["id"])
         for row in manta.deletedbuckets(older_than="0s", limit=25):
             manta.removedeletedbucket(owner=OWNER, name=row["name"], id=row["id"])
-        return [row["name"] for row in manta.deletedbuckets(older_than="0s")]
+        left = [*manta.deletedobjects(older_than="0s"), *manta.deletedbuckets(older_than="0s")]
+        return {"objects": names, "garbage": [row["id"] for row in garbage], "left": [row["name"] for row in left]}
 
 
-def in_sql(spark: SparkSession, lake: str) -> list[str]:
+def in_sql(spark: SparkSession, lake: str) -> dict[str, list[str]]:
     """Each query as SQL, on views of one moment, which are attached again to see what has changed."""
     Catalog(lake).declare(["manta.placement"], database="spark")  # an empty database that is a Manta's
     for table in ("buckets", "objects"):
@@ -104,7 +101,6 @@ def in_sql(spark: SparkSession, lake: str) -> list[str]:
         if not page:
             break
         names, marker = names + page, page[-1]
-    print("spark: objects", names)
 
     # 6. Delete an object. 5. Delete a bucket. Both are recorded.
     bcs.delete(spark, lake, "spark", table="objects", where=f"{place} AND name = 'myobject'", writer="node-2")
@@ -118,23 +114,32 @@ def in_sql(spark: SparkSession, lake: str) -> list[str]:
         f"SELECT id, owner, name, created FROM manta_bucket_deleted_bucket WHERE {age} ORDER BY deleted_at LIMIT 25"
     )
     ended = buckets.collect()
-    print("spark: garbage", [row.id for row in garbage])
 
     # 11. Remove a deleted object's record, 10. and once there are no more of a deleted bucket's, that bucket's.
     for row in garbage:
         named = F.expr(place) & (F.col("name") == row.name) & (F.col("id") == row.id)
         bcs.purge(spark, lake, "spark", table="objects", where=named, writer="node-2")
+    look()
     for row in ended:
+        kept = " UNION ALL ".join(
+            f"SELECT name FROM {table} WHERE owner = '{row.owner}' AND bucket_id = '{row.id}'"
+            for table in ("manta_bucket_object", "manta_bucket_deleted_object")
+        )
+        assert spark.sql(kept).count() == 0, "the records of a bucket's objects are removed before its own"
         named = (F.col("owner") == OWNER) & (F.col("name") == row.name) & (F.col("id") == row.id)
         bcs.purge(spark, lake, "spark", table="buckets", where=named, writer="node-2")
     look()
-    left = [row.name for row in spark.sql("SELECT name FROM manta_bucket_deleted_bucket").collect()]
+    left = spark.sql(
+        "SELECT name FROM manta_bucket_deleted_object UNION ALL SELECT name FROM manta_bucket_deleted_bucket"
+    ).collect()
     for table in ("buckets", "objects"):
         spark.sql(f"DROP TABLE write_{table}")
-    return left
+    return {"objects": names, "garbage": [row.id for row in garbage], "left": [row.name for row in left]}
 
 
 if __name__ == "__main__":
     LAKE = sys.argv[1] if len(sys.argv) > 1 else "lake"
-    print("python: left", in_python(LAKE))
-    print("spark: left", in_sql(SparkSession.builder.getOrCreate(), LAKE))
+    by_operations, by_sql = in_python(LAKE), in_sql(SparkSession.builder.getOrCreate(), LAKE)
+    print("python:", by_operations)
+    print("spark: ", by_sql)
+    assert by_operations == by_sql == {"objects": ["myobject"], "garbage": [ID, OTHER_ID], "left": []}

@@ -244,7 +244,7 @@ class Scan(Read):
             lines.append(said + (f"; {len(marked):,} more unless a key has to be folded" if marked else ""))
         if narrowed is not None:
             counts = f"{narrowed.keys:,} keys{'' if narrowed.worth else ', in too many blocks'}"
-            lines.append(f"order {narrowed.name}: {_share({p: [p.length] for p in narrowed.read}, narrowed.of)}, {counts}")
+            lines.append(f"order {narrowed.name}: {_share(narrowed.read, narrowed.of)}, {counts}")
         if self._state.events:
             lines.append(f"not covered: {_share(events, [block.place for block in self._state.events])}")
         if self._state.tail:
@@ -252,14 +252,15 @@ class Scan(Read):
                 f"not covered: {sum(len(p.tail) for p in plan if p.tail is not None):,} of {len(self._state.tail):,} events"
             )
         every = {place for places in levels for place in places}
-        beside = (*narrowed.read, *narrowed.overlay) if narrowed is not None else ()
+        of_order = sum(map(len, narrowed.read.values())) if narrowed is not None else 0
+        beside = narrowed.overlay if narrowed is not None else ()
         opened = _files(before) | (narrowed.opened if narrowed is not None else frozenset())
         ranges = key_ranges(self.task.table, dict(self.task.where), self._stored)
         lines.append(f"not natively: {_NAMED}" if self.task.by_key else outlook(self._state, self.task.part, ranges))
         segments = opened | _files(every)
         lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._state.events) - len(read) - len(events)
-        needed = sum(map(len, (*read.values(), *events.values()))) + sum(not place.is_at_hand for place in beside)
+        needed = sum(map(len, (*read.values(), *events.values()))) + of_order + sum(not place.is_at_hand for place in beside)
         lines.append(
             f"requests: {needed + len(opened):,} ({needed:,} blocks, {len(opened):,} indexes, each once), {skipped:,} blocks skipped"
         )

@@ -21,7 +21,7 @@ from ..log.blocks import read_block
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
 from ..model.coerce import given_keys
-from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, Facts, Kind, SortedFacts, concat
+from ..model.facts import FACT_COLUMNS, NEVER, NO_STAMP, NO_TRANSACTIONS, EventNames, Facts, Kind, SortedFacts, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, encode_value
 from ..model.render import version_names
 from ..model.tables import END_TIME, SecondaryOrder, Table
@@ -45,6 +45,10 @@ def earliest_ended(
     page = _Page(state, before, limit, columns, behind)
     with telling_of_prunes(state.blocks.store):
         return page.of(state.plan()) if order is None else _Search(page, order).found()
+
+
+_AT_ONCE = 4
+"""So many blocks of whole rows are read at once, when the first were not enough."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class _Search:
         while True:
             first, read = read, self._next(read)
             frontier = self._places[read].header.first_key if read < len(self._places) else None
-            keys, whole = self._named(first, read, over)
+            keys, whole = self._found(first, read, over)
             keys = keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
             known = pa.concat_arrays([known, keys])
             parts = [self._page.first([*parts, *whole, self._read(keys, over.keys)])]
@@ -137,9 +141,13 @@ class _Search:
                 return best
 
     def _next(self, read: int) -> int:
-        """How many of the order's blocks are read next: as many as can fill the page, and at least as many as were read."""
+        """How many of the order's blocks are read next: as many as can fill the page, and more where that was not enough.
+
+        Of keys twice as many each time, for each round looks them up; of whole rows, which are held until it ends, a few.
+        """
         rows, at = 0, read
-        while at < len(self._places) and (rows < self._page.limit or at < 2 * read):
+        more = min(2 * read, read + _AT_ONCE) if self._order.order.covering else 2 * read
+        while at < len(self._places) and (rows < self._page.limit or at < more):
             rows += self._places[at].header.rows
             at += 1
         return at
@@ -152,27 +160,27 @@ class _Search:
             _joined([over.keys for over in parts], pa.binary()),
             _joined([over.touched for over in parts], pa.binary()),
             _joined([over.ending for over in parts], pa.binary()),
-            _joined([over.purged for over in parts], pa.string()),
+            _joined([over.purged for over in parts], pa.binary()),
         )
 
-    def _named(self, first: int, stop: int, over: _Over) -> tuple[pa.Array, list[Facts]]:
+    def _found(self, first: int, stop: int, over: _Over) -> tuple[pa.Array, list[Facts]]:
         """What some of the order's blocks have: the keys to look up, sorted and distinct, and the tombstones that are there whole."""
         found = list(in_order(partial(self._of_block, over), self._places[first:stop]))
         keys = pc.unique(pa.chunked_array([keys for keys, _ in found], pa.binary()))
         return keys.take(pc.sort_indices(keys)), [facts for _, facts in found]
 
     def _of_block(self, over: _Over, place: BlockPlace) -> tuple[pa.Array, Facts]:
-        shape, is_covering = self._order.shape, self._order.order.covering
-        of_key = {column.field_name for column in shape.key_columns}
-        wanted = {*of_key, *self._page.columns, *FACT_COLUMNS} if is_covering else of_key
-        facts = read_block(self._state.blocks.store, place, shape, wanted)
+        is_covering = self._order.order.covering
+        wanted = {*self._order.of_key, *((*self._page.columns, *FACT_COLUMNS) if is_covering else ())}
+        facts = read_block(self._state.blocks.store, place, self._order.shape, wanted)
         keys = one_chunk(encode_keys(self._state.table, facts.rows))
         if not is_covering:
             return keys, self._page.none
         is_over = pc.is_in(keys, value_set=over.touched)
         facts = replace(facts, rows=facts.rows.drop_columns([END_TIME.field_name])).filter(pc.invert(is_over))
         if len(over.purged):
-            facts = facts.filter(pc.invert(pc.is_in(version_names(*facts.own_names()), value_set=over.purged)))
+            named = _named(keys.filter(pc.invert(is_over)), facts.own_names())
+            facts = facts.filter(pc.invert(pc.is_in(named, value_set=over.purged)))
         return keys.filter(is_over), self._page.asked_for(facts)
 
     def _read(self, keys: pa.Array, touched: pa.Array) -> Facts:
@@ -185,7 +193,7 @@ class _Over:
     """What lies over the lowest level, of these ``keys``.
 
     ``touched`` are those of which more may be otherwise than that a version is purged, ``ending`` those that may have one ended by it.
-    ``purged`` names versions of the others: but for these their tombstones are those of the lowest level.
+    ``purged`` are versions of the others, each of its key: but for these their tombstones are those of the lowest level.
     """
 
     keys: pa.Array
@@ -200,9 +208,15 @@ class _Over:
         only_purges = (facts.numbers("_kind") == Kind.NAMED) & (facts.numbers("_purged") > 0)
         only_purges &= (facts.stamps("row") == NO_STAMP) & (facts.stamps("end") == NO_STAMP)
         touched = pc.unique(keys.filter(pa.array(~only_purges)))
-        purges = facts.filter(pa.array(only_purges & ~np.asarray(pc.is_in(keys, value_set=touched))))
-        names = version_names(purges.column("_name_uuid"), purges.column("_name_seq"))
-        return cls(pc.unique(keys), touched, pc.unique(keys.filter(pa.array(may_end(overlay, before)))), names)
+        alone = pa.array(only_purges & ~np.asarray(pc.is_in(keys, value_set=touched)))
+        purges = facts.filter(alone)
+        purged = _named(keys.filter(alone), EventNames(purges.column("_name_uuid"), purges.column("_name_seq")))
+        return cls(pc.unique(keys), touched, pc.unique(keys.filter(pa.array(may_end(overlay, before)))), purged)
+
+
+def _named(keys: pa.Array, names: EventNames) -> pa.Array:
+    """Versions of keys, as bytes: a purge concerns a version under its own key alone. No name of a version has a NUL."""
+    return pc.binary_join_element_wise(keys, version_names(*names).cast(pa.binary()), pa.scalar(b"\0"))
 
 
 def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:

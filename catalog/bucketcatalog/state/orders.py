@@ -1,15 +1,15 @@
 """Secondary orders: the tombstones of a table by when they ended, so that those of a time are found without reading all of them.
 
-A lowest level holds each tombstone once, so beside its rows stand all tombstones in the order that the table declares: their keys, or where
-the order is covering whole rows, so that who goes through them in that order reads nothing else. Its
-overlay, higher levels and the tail, is in no order: the keys that it concerns are read. The keys that both give are looked up as if
-somebody had named them, and every condition is checked on the rows. So an answer never depends on an order: it only says which keys
-cannot be in it.
+A lowest level holds each tombstone once, so beside its rows stand all tombstones in the order that the table declares: their keys, or
+where the order is covering whole rows, by which who goes through them in that order is answered. Its overlay, higher levels and the tail,
+is in no order: the keys that it concerns are read. A condition on when versions ended goes by keys, whatever else stands there: those of
+the order and of the overlay are looked up as if somebody had named them, and every condition is checked on the rows. So its answer never
+depends on an order, which only says which keys cannot be in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ..format.headers import TOMBSTONES, BlockClass, BlockPlace, Purpose, Side
 from ..format.segments import RunRows, side_rows
-from ..log.blocks import read_block
+from ..log.blocks import bytes_to_read, read_block
 from ..log.pruned import telling_of_prunes
 from ..model.arrays import one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts, concat
@@ -36,7 +36,7 @@ from .plan import Part, Slice, for_keys
 from .read import ending_keys, places_read
 
 RUN_ROWS, RUN_BYTES = 1 << 19, 128 << 20
-"""About the most of a sorted run: it is held while it is written."""
+"""About the most of a sorted run, which is held while it is written, and about twice more while it is sorted."""
 MOST_KEYS = 1 << 19
 """The most keys that a question is narrowed to: they are held while it is planned."""
 SHARE = 3
@@ -80,6 +80,11 @@ class OrderRun:
         key = tuple(END_TIME if name == END_TIME.name else self.table.by_name[name] for name in names)
         others = tuple(column for column in self.table.columns if column not in key) if self.order.covering else ()
         return Table(side_table(self.table.name, self.side.name), (*key, *others), names)
+
+    @property
+    def of_key(self) -> list[str]:
+        """The storage names of what an entry stands by."""
+        return [column.field_name for column in self.shape.key_columns]
 
     def keeping(self) -> _Keeping:
         """The run in the making."""
@@ -146,7 +151,8 @@ def order_entries(run: OrderRun, tombstones: Facts) -> Facts:
 
 @dataclass(frozen=True)
 class Narrowed:
-    """The slices that are left to read of a plan, and what it took to know: ``read`` blocks ``of`` an order's, called ``name``.
+    """The slices that are left to read of a plan, and what it took to know: ``read`` blocks ``of`` an order's, called ``name``, each with
+    the bytes of its requests.
 
     ``overlay`` are the blocks above the lowest level: their keys were read too. ``keys`` is how many were found, ``opened`` are the
     segments whose indexes were read for the plan and for the order. Not ``worth`` it: the keys lie in so many blocks that the slices are
@@ -155,7 +161,7 @@ class Narrowed:
 
     slices: list[Slice]
     name: str
-    read: Collection[BlockPlace]
+    read: Mapping[BlockPlace, Sequence[int]]
     of: Collection[BlockPlace]
     overlay: Collection[BlockPlace]
     keys: int
@@ -236,7 +242,7 @@ def _digest(run: OrderRun, parts: Iterable[Facts]) -> tuple[int, int]:
 def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: int | None) -> Narrowed:
     """The plan for the keys that the order and the overlay give."""
     ending = list(in_order(partial(ending_keys, state.blocks, state.table, before=before), plan))
-    read = partial(_keys_of, state, asked.order.shape, asked.keys)
+    read = partial(_keys_of, state, asked.order, asked.keys)
     parts = [*in_order(read, list(asked.places)), *(keys for _, keys in ending)]
     distinct = pc.unique(pa.chunked_array(parts, pa.binary()))
     keys = distinct.take(pc.sort_indices(distinct))
@@ -248,7 +254,7 @@ def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: in
     return Narrowed(
         slices=[slice_ for slice_ in slices if slice_.places or slice_.tail is not None],
         name=asked.order.order.name,
-        read=asked.places,
+        read={place: bytes_to_read(place, asked.order.shape, asked.order.of_key) for place in asked.places},
         of=asked.of,
         overlay=_overlay(plan),
         keys=len(keys),
@@ -262,10 +268,9 @@ def _narrowed(state: TableState, plan: list[Slice], asked: _Question, before: in
     )
 
 
-def _keys_of(state: TableState, shape: Table, within: KeyRange, place: BlockPlace) -> pa.Array:
+def _keys_of(state: TableState, order: OrderRun, within: KeyRange, place: BlockPlace) -> pa.Array:
     """The keys of tombstones that a block of an order names within a range."""
-    of_key = [column.field_name for column in shape.key_columns]
-    return one_chunk(encode_keys(state.table, read_block(state.blocks.store, place, shape, of_key, within).rows))
+    return one_chunk(encode_keys(state.table, read_block(state.blocks.store, place, order.shape, order.of_key, within).rows))
 
 
 def without_others(slice_: Slice, touched: pa.Array) -> Slice:

@@ -20,7 +20,7 @@ from ..query.snapshot import Snapshot
 from ..state.conflicts import ABSENT
 from .data_paths import refuse_elsewhere
 from .derived_ids import Incarnations
-from .given import Given
+from .given import Given, GivenRows
 from .intake import VERSION_COLUMN, Rows, checked, naming_versions
 from .references import refuse_collected
 from .staging import Encoded, Said, StagedEvents, WrittenShare, refuse_many
@@ -68,7 +68,7 @@ class Draft:
         self,
         kind: EventKind,
         name: str,
-        rows: Rows,
+        rows: Rows | GivenRows,
         *,
         expect: str | None = None,
         has_expect: bool = False,

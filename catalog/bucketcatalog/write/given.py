@@ -7,7 +7,7 @@ as the rest of its commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from ..model.arrays import Mask, Positions, one_chunk
 from ..model.events import VersionName, version_list
 from ..model.facts import EventNames
 from ..model.keys import encode_key
-from ..model.tables import UUID_BYTES, Column, Table
+from ..model.tables import UUID_BYTES, Column, DataType, Shape, Table
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class GivenRows:
 
     def named_by(self, table: Table) -> list[dict[str, Any]]:
         """The rows as they may be given again, by the names that a later definition has for their columns; they mean no versions."""
-        named = [(column.name, column.field_name) for column in table.columns]
-        return [{name: row[field] for name, field in named if field in row} for row in self.rows]
+        return [_surface(row, table.shown_columns, self.table.columns) for row in self.rows]
 
     @property
     def columns(self) -> pa.Table:
@@ -109,6 +108,22 @@ class GivenRows:
         at = np.flatnonzero(kept).tolist()
         ids = [self.row_ids[row] for row in at]
         return GivenRows(self.table, [self.rows[row] for row in at], [versions[row] for row in at], ids)
+
+
+def _surface(row: Mapping[str, Any], columns: Sequence[Column], before: Sequence[Column]) -> dict[str, Any]:
+    """The fields of a row or message by the names of their columns; those that there are no more by the ones that they had ``before``."""
+    known = {column.field_name: column for column in (*before, *columns)}
+    return {known[field].name: _surface_value(value, known[field]) for field, value in row.items()}
+
+
+def _surface_value(value: Any, column: Column) -> Any:
+    if column.shape is Shape.MAP:
+        return [(key, _surface_value(item, column.children[1])) for key, item in value or ()]
+    if column.type is not DataType.MESSAGE or value is None:
+        return value
+    if column.shape is Shape.LIST:
+        return [_surface(item, column.children, ()) for item in value]
+    return _surface(value, column.children, ())
 
 
 @dataclass(frozen=True)

@@ -24,22 +24,22 @@ from ..model.tables import Column, Table
 from ..model.uuids import from_text
 from .given import Given, GivenColumns, GivenRows
 
-Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | GivenRows
+Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 VERSION_COLUMN = "_version"
 _VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
 _KEY_ONLY = (EventKind.DELETE, EventKind.PURGE)
 
 
-def checked(table: Table, kind: EventKind, rows: Rows) -> Given:
+def checked(table: Table, kind: EventKind, rows: Rows | GivenRows) -> Given:
     """The rows of a call that makes events of this kind; ``InvalidRows`` names row and column of what does not fit the table.
 
     A row means the version that its ``_version`` names, else the live one with its id, if it has one; what is null is not given.
-    Rows that were checked before, to be put, are taken as they are.
+    Rows that were checked before are taken as they are, to be put and for nothing else.
     """
-    if isinstance(rows, GivenRows):
+    if isinstance(rows, GivenRows) and kind is EventKind.PUT:
         if rows.table.definition == table.definition:
             return rows
-        rows = rows.named_by(table)
+        rows = rows.named_by(table)  # which may be another by now
     columns = _as_table(rows)
     given: Given = _rows(table, kind, _as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
     if kind not in _KEY_ONLY:

@@ -11,6 +11,7 @@ from ..format.transactions import Application
 from ..model.events import EventKind
 from .commit import Commit, Committed
 from .draft import Draft
+from .given import GivenRows
 from .intake import Rows
 from .staging import WrittenShare
 
@@ -54,7 +55,7 @@ class WriteTransaction:
         self._draft: Draft | None = None
         self._begun = False
 
-    def put(self, table: str, rows: Rows, *, expect: str | None = None, data_of: Rows | None = None) -> None:
+    def put(self, table: str, rows: Rows | GivenRows, *, expect: str | None = None, data_of: Rows | None = None) -> None:
         """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it.
 
         Rows that name existing data (of a rename, a copy, a row that is put back) say so with ``data_of``: for each row the key and

@@ -83,7 +83,9 @@ def test_a_page_is_the_first_of_all_that_have_ended_after_any_history(seed: int)
                     snapshot, columns = catalog.snapshot(database="default"), ["owner", "bucket_id", "name", "_version"]
                     ended = snapshot.ended("objects", limit=7, columns=columns)
                     if kind < 0.85:
-                        tx.purge("objects", ended)
+                        some = ended.to_pylist()
+                        strangers = [row | {"name": f"n{chance.randrange(60):02d}"} for row in some[:2]]  # versions of other keys
+                        tx.purge("objects", [*some, *strangers])
                     elif kind < 0.95:
                         tx.update("objects", [{**row, "content_length": 10} for row in ended.to_pylist()])
                     else:
@@ -135,6 +137,66 @@ def test_of_an_order_with_whole_rows_nothing_is_looked_up_but_what_something_lie
         world.commit(writer, ("purge", "objects", second.to_arrow()))
     assert world.snapshot().ended("objects", limit=1_000)["name"].to_pylist() == [names[-1], *reversed(names[:-2])]
     assert sum(keys for _, keys in read) == 2  # those that were put: of the one that was purged the order has all there is
+
+
+def test_a_purge_of_a_version_under_another_key_takes_away_nothing() -> None:
+    world = World()
+    with world.writer("compactor-1") as writer:
+        world.commit(writer, ("put", "objects", rows(["a", "b"])))
+        world.commit(writer, ("delete", "objects", rows(["a", "b"])))
+        writer.checkpoint(scope="all", full=True)
+    version = (
+        world.snapshot().scan("deleted_objects", columns=["_version"], where={"name": "b"}).to_arrow()["_version"][0].as_py()
+    )
+    with world.writer("node-1") as writer:
+        world.commit(writer, ("purge", "objects", rows(["a"], _version=version)))
+    assert sorted(world.snapshot().ended("objects", limit=9)["name"].to_pylist()) == ["a", "b"]
+
+
+def test_a_page_holds_few_blocks_however_many_were_purged_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bucketcatalog.format.segments.ROW_GROUP_ROWS", 100)
+    monkeypatch.setattr("bucketcatalog.log.segments.ROW_GROUP_ROWS", 100)
+    monkeypatch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 0)
+    world = World()
+    names = [f"n{number:05d}" for number in range(6_000)]
+    with world.writer("compactor-1") as writer:
+        world.commit(writer, ("put", "objects", pa.Table.from_pylist(rows(names))))
+        for start in range(0, len(names), 500):
+            world.commit(writer, ("delete", "objects", pa.Table.from_pylist(rows(names[start : start + 500]))))
+        writer.checkpoint(scope="all", full=True)
+        first = world.snapshot().ended("objects", limit=5_000, columns=["owner", "bucket_id", "name", "_version"])
+        world.commit(writer, ("purge", "objects", first))
+    most = 0
+    honest = earliest._Page.first
+
+    def noted(page: Any, parts: Any, *more: Any) -> Any:
+        nonlocal most
+        parts = list(parts)
+        most = max(most, sum(map(len, parts)))
+        return honest(page, parts, *more)
+
+    monkeypatch.setattr(earliest._Page, "first", noted)
+    assert world.snapshot().ended("objects", limit=50)["name"].to_pylist() == names[5_000:5_050]
+    assert 0 < most <= 500
+
+
+def test_an_order_that_an_older_declaration_has_kept_is_none_of_a_covering_one() -> None:
+    covering = READINGS.replace("of_tombstones: true", "of_tombstones: true covering: true").replace(' fields: "at"', "")
+    clock = Clock()
+    catalog = Catalog(MemoryStore(clock=clock))
+    found = []
+    for number, source in enumerate((READINGS.replace(' fields: "at"', ""), covering, covering)):
+        catalog = Catalog(catalog.store)
+        catalog.register(messages(source)["Reading"])
+        with catalog.writer("maintainer-1", clock=clock) as writer:
+            with writer.transaction() as tx:
+                tx.put("lab.readings", {"room": "r", "at": number})
+            with writer.transaction() as tx:
+                tx.delete("lab.readings", {"room": "r", "at": number})
+            ended = catalog.snapshot().ended("lab.readings", limit=9)["at"].to_pylist()
+            writer.checkpoint(scope="all", full=number != 1)
+        found.append((ended, catalog.snapshot().ended("lab.readings", limit=9)["at"].to_pylist()))
+    assert found == [([*range(n + 1)], [*range(n + 1)]) for n in range(3)]
 
 
 def bytes_read(world: World, limit: int) -> int:

@@ -72,6 +72,31 @@ def test_rows_that_were_checked_ahead_are_put_as_the_table_is_by_then(world: Wor
         checked_rows(table, [{"k": "4", "more": 1}])
 
 
+def test_they_are_rows_to_be_put_and_end_or_change_nothing(world: World) -> None:
+    ahead = checked_rows(world.snapshot().table("lab.r"), [{"k": "1", "a": "x"}])
+    for kind in (EventKind.UPDATE, EventKind.DELETE, EventKind.PURGE):
+        with pytest.raises(InvalidRows, match="no row"):
+            checked(ahead.table, kind, ahead)
+
+
+def test_messages_in_them_are_put_by_the_names_of_a_later_definition_too() -> None:
+    inner = "message I { int64 n = 1; optional string t = 2; }"
+    source = (
+        "%s message R { option (table) = { name: 'lab.r' key: 'k' };"
+        " string k = 1; optional I one = 2; repeated I many = 3; map<string, I> by = 4; %s }"
+    )
+    world = World()
+    given = {"one": {"n": 1, "t": "a"}, "many": [{"n": 2}, {"n": 3, "t": "b"}], "by": {"x": {"n": 4}}}
+    catalog = knowing(world, source % (inner, ""))
+    world.commit(world.writer("one", catalog=catalog), ("put", "lab.r", {"k": "1", **given}))
+    ahead = checked_rows(world.snapshot().table("lab.r"), [{"k": "2", **given}])
+    later = knowing(world, source % (inner.replace(" t ", " u "), "optional int64 more = 5;"))
+    with world.writer("one", catalog=later) as writer, writer.transaction() as tx:
+        tx.put("lab.r", ahead)
+    first, second = (row | {"k": None} for row in rows(world.snapshot(), "lab.r"))
+    assert first == second
+
+
 def test_a_maintainer_that_uses_a_table_as_it_has_read_it_says_nothing_of_it(world: World) -> None:
     world.commit(world.writer("maintainer-1"), ("put", "lab.r", {"k": "2", "a": "y"}))
     assert not world.snapshot().table("lab.r").is_maintained

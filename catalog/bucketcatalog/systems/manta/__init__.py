@@ -17,7 +17,7 @@
     postgres_rows   rows of those as the core's tables have them
     from_postgres   import
     to_postgres     export
-    cli             what there is to type
+    cli/            what there is to type
 """
 
 from __future__ import annotations

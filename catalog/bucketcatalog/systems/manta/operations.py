@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
 from ...errors import InvalidOption
+from ...model.coerce import storage_row
 from ...model.names import writer_id
 from ...model.times import Age, datetime_of
 from ...write.derived_ids import ids_of
@@ -214,8 +215,8 @@ class Manta:
         asked = Conditions.of(conditions)
         key = _key(owner, bucket_id, name)
         describing = {"content_type": content_type, "headers": headers, "properties": properties}
-        stored = self._shown(self._checked({**key, **describing}))
-        described = {name: stored[name] for name in describing}
+        stored = storage_row(self._objects, {**key, **describing})
+        described = {name: stored.get(self._objects.by_name[name].field_name) for name in describing}
 
         def decide(key: Key, since: float) -> Decision[Row]:
             found = self._known.rows([key], since)[0]
