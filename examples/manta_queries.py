@@ -17,7 +17,10 @@ from bucketcatalog.systems.manta.operations import Manta
 OWNER = "14aafd84-a57f-11e8-8706-4fc23c74c5e7"
 ID, OTHER_ID = "06d40bb8-a581-11e8-84b2-93ddb053d02b", "0bb1b2f4-a581-11e8-9a5c-3b8fd8e1a1a3"
 MD5 = "xzY5jJbR9rcrMRhlcmi/8g=="
-OBJECT = "id, owner, bucket_id, name, created, modified, creator, content_length, content_md5, content_type, headers, roles, sharks, properties"
+OBJECT = (
+    "id, owner, bucket_id, name, created, modified, creator, content_length, content_md5, content_type, "
+    "headers, roles, sharks, properties"
+)
 
 
 def in_python(lake: str) -> dict[str, list[str]]:
