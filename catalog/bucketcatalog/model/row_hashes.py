@@ -41,7 +41,8 @@ def _hash_values(values: pa.Array) -> Hashes:
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         hashes = hash_keys(pc.fill_null(values.cast(pa.binary()), b""))
     else:
-        hashes = hash_keys(pc.fill_null(values.cast(pa.string()), "").cast(pa.binary()))
+        numbers = values.cast(pa.int64()) if pa.types.is_timestamp(kind) else values
+        hashes = hash_keys(pc.fill_null(numbers.cast(pa.string()), "").cast(pa.binary()))
     return np.where(np.asarray(values.is_valid()), hashes, _NULL) if values.null_count else hashes
 
 

@@ -15,10 +15,13 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "text": (pa.string(), [None, "", "a", "ab", "b" * 100]),
     "bytes": (pa.binary(), [None, b"", b"\x00", b"\x00\x00", b"a"]),
     "numbers": (pa.int64(), [None, 0, 1, -1, 10, 2**62]),
+    "floats": (pa.float64(), [None, 0.0, 1.0, -1.5, 1e300, float("inf"), 0.1]),
+    "large": (pa.uint64(), [None, 0, 2**64 - 1]),
     "flags": (pa.bool_(), [None, True, False]),
     "times": (pa.timestamp("us", "UTC"), [None, 0, 1, -1]),
     "lists": (pa.list_(pa.string()), [None, [], [""], ["", ""], ["a", "b"], ["b", "a"], ["ab"], [None]]),
     "maps": (pa.map_(pa.string(), pa.string()), [None, [], [("a", "b")], [("b", "a")], [("a", "")], [("a", "b"), ("c", "d")]]),
+    "empty messages": (pa.struct([("_", pa.bool_())]), [None, {}]),
     "messages": (
         pa.struct([("x", pa.int32()), ("y", pa.list_(pa.int32()))]),
         [None, {}, {"x": 1}, {"y": [1]}, {"x": 1, "y": [1, 2]}, {"x": 1, "y": [2, 1]}],
