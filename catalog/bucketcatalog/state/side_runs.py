@@ -1,7 +1,8 @@
 """Side runs: what a checkpoint keeps beside the rows of a table's lowest level, made of these rows as they are merged.
 
 Each kind is a module of its own, which says what it keeps, how it is read and what it is good for. Whoever writes them, or looks whether
-they are right, goes through all that a table declares. No answer needs one, though one may be the answer: what is not kept is found in the rows.
+they are right, goes through all that a table declares. No answer needs one, though one may be the answer: what is not kept is found in
+the rows.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class _Position(threading.local):
 class _Object(io.RawIOBase):
     """An object of a store as a file that is read: each read is a request for that range.
 
-    Threads that share it have a position each, at first 0: an engine that reads parts of it at once seeks and then reads, which is no single
-    step. So no thread goes on where another has stopped.
+    Threads that share it have a position each, at first 0: an engine that reads parts of it at once seeks and then reads, which is no
+    single step. So no thread goes on where another has stopped.
     """
 
     def __init__(self, store: Store, name: str, size: int) -> None:
