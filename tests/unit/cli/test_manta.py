@@ -121,6 +121,7 @@ def test_a_name_that_several_have_asks_for_the_owner(cli: Cli, path: Path) -> No
     assert ran.code == 2 and OWNER in ran.err and OTHER in ran.err
     assert manta(cli, "get", path, "photos", "--owner", OTHER)["owner"] == OTHER
     assert refused(cli, "get", path, "photos", "--owner", BUCKET) == "MANTA_BUCKET_NOT_FOUND"
+    assert "begin one: bucketcatalog manta create" in cli("manta", "get", path / "nowhere", "photos").err
 
 
 def test_garbage_is_told_by_age_and_as_one_batch(cli: Cli, path: Path) -> None:

@@ -81,7 +81,7 @@ def import_database(
             if table.name not in columns:
                 raise InvalidOption(
                     f"The schema {schema!r} has no table {table.name}, or none that may be read.",
-                    next_step="Name the schema of the four tables.",
+                    next_step="Name the schema of the four tables, or let the user of the DSN SELECT from them.",
                 )
         find_by_name(connection, schema)
         source = _identity(connection, schema)

@@ -48,7 +48,7 @@ def object_name(name: Any) -> str:
         if 1 <= size <= MOST:
             return name
     raise InvalidBucketObjectNameError(
-        f"{name!r} is no name of an object.", next_step=f"Use 1 to {MOST:,} bytes of UTF-8, none of them NUL."
+        f"{name!r:.100} is no name of an object.", next_step=f"Use 1 to {MOST:,} bytes of UTF-8, none of them NUL."
     )
 
 

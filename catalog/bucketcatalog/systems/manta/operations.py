@@ -41,8 +41,8 @@ class Manta:
     What it is asked, and conditions, are answered by what has been committed by then. ``fresh`` says by how many seconds that may be older
     of other writers, which saves a look at the store; what it has committed itself it always knows. Without ``zero_byte_tombstones`` it
     forgets objects without content once they are deleted or overwritten, as the service does; the RFD records them as any other. No batch
-    of garbage has what ended later than ``grace`` ago. ``clock`` gives the time in microseconds. A context manager; ``close`` ends its
-    writer.
+    of garbage has what ended later than ``grace`` ago. ``clock`` gives the time in microseconds. ``placement`` says which names are whose,
+    and moves them. A context manager; ``close`` ends its writer.
     """
 
     def __init__(

@@ -187,9 +187,14 @@ def columns_of(connection: Connection, schema: str) -> dict[str, dict[str, str]]
                 if column not in OPTIONAL:
                     raise _unfit(schema, table.name, f"without a column {column}", "Add it as RFD 149 has it.")
             elif has[column] not in _TAKEN[TYPES[column]]:
-                what = f"whose {column} is {has[column]}, and not {' or '.join(_TAKEN[TYPES[column]])}"
+                what = f"whose {column} is {_said(has[column])}, and not {' or '.join(map(_said, _TAKEN[TYPES[column]]))}"
                 raise _unfit(schema, table.name, what, "Change its type.")
     return found
+
+
+def _said(kind: str) -> str:
+    """What SQL calls a type of the server's catalog."""
+    return f"{kind[1:]}[]" if kind.startswith("_") else kind
 
 
 def _unfit(schema: str, table: str, what: str, next_step: str) -> InvalidOption:

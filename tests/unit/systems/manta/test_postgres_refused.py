@@ -97,6 +97,7 @@ BROKEN = [
     ("DROP TABLE manta_bucket_deleted_object", "has no table manta_bucket_deleted_object"),
     ("ALTER TABLE manta_bucket_object DROP sharks", "a table manta_bucket_object without a column sharks"),
     ("ALTER TABLE manta_bucket ALTER created TYPE timestamp", "manta_bucket whose created is timestamp, and not timestamptz"),
+    ("ALTER TABLE manta_bucket_object DROP sharks, ADD sharks jsonb", r"whose sharks is jsonb, and not text\[\] or varchar\[\]"),
     ("ALTER TABLE manta_bucket_deleted_bucket ALTER deleted_at DROP NOT NULL", "deleted_bucket whose deleted_at may be NULL"),
 ]
 

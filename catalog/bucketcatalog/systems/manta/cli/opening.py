@@ -12,7 +12,7 @@ import typer
 from ....catalog import DEFAULT_DATABASE, Catalog
 from ....console.options import open_catalog
 from ....console.output import plain
-from ....errors import InvalidOption
+from ....errors import CatalogNotFound, InvalidOption
 from ....model.names import host_writer, owner_id
 from ....query.snapshot import Snapshot
 from ....write.host_turn import host_turn
@@ -49,7 +49,12 @@ def node(
 def reading(catalog: str, storage_option: Sequence[str] | None, database: str | None) -> tuple[Catalog, Manta]:
     """A node that commits nothing."""
     opened = open_catalog(catalog, storage_option)
-    opened.require()
+    try:
+        opened.require()
+    except CatalogNotFound as error:
+        raise CatalogNotFound(
+            error.message, next_step="Check the path, or begin one: bucketcatalog manta create, or import."
+        ) from None
     return opened, Manta(opened, writer=host_writer("manta-"), database=opened.resolve_database(database))
 
 
