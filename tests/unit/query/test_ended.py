@@ -98,6 +98,43 @@ def test_a_page_is_the_first_of_all_that_have_ended_after_any_history(seed: int)
             assert_pages(catalog, chance.choice([7, 19]))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_so_it_is_of_several_writers_one_of_whom_is_late_and_with_their_own_checkpoints(seed: int) -> None:
+    chance = random.Random(seed)
+    clock = Clock()
+    catalog = Catalog(MemoryStore(clock=clock))
+    late = [
+        catalog.writer(name, clock=lambda behind=behind: clock.now - behind) for name, behind in (("a", 0), ("b", 30_000_000))
+    ]
+    writers = [catalog.writer("compactor-1", clock=clock), *late]
+    with writers[0].transaction() as tx:
+        tx.put("objects", rows(["n00", "n01"], content_length=1))
+    for _ in range(10):
+        clock.now += chance.choice([0, 1, 5_000_000])
+        names = sorted({f"n{chance.randrange(20):02d}" for _ in range(chance.choice([1, 4, 9]))})
+        columns = ["owner", "bucket_id", "name", "_version"]
+        some = catalog.snapshot().scan(chance.choice(["objects", "deleted_objects"]), columns=columns).to_arrow().to_pylist()
+        some = chance.sample(some, min(len(some), 4))
+        with chance.choice(writers).transaction() as tx:
+            match chance.randrange(5):
+                case 0 | 1:
+                    tx.put("objects", rows(names, content_length=chance.randrange(9)))
+                case 2:
+                    tx.delete("objects", rows(names))
+                case 3:
+                    tx.purge("objects", some)
+                case 4:
+                    tx.update("objects", [{**row, "content_length": 10} for row in some])
+        if chance.random() < 0.4:
+            writers[0].checkpoint(scope="all", full=chance.random() < 0.5)
+        elif chance.random() < 0.2:
+            chance.choice(writers).checkpoint()
+        for limit in (1, 5, 10_000):
+            assert_first(catalog, limit, late=chance.random() < 0.5)
+    for writer in writers:
+        writer.close()
+
+
 def test_what_a_kept_order_names_later_is_not_read() -> None:
     world = World.counting()
     names = [f"n{number:05d}" for number in range(30_000)]
