@@ -6,7 +6,7 @@ everybody. Each forgery puts what it needs and returns the name of the file that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bucketcatalog import Catalog
 from bucketcatalog.format.checkpoints import Checkpoint, Coverage, encode_checkpoint
+from bucketcatalog.format.headers import BlockClass, Purpose
 from bucketcatalog.format.runs import SegmentReference
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model import paths
@@ -225,13 +226,26 @@ def stolen_rows(by: Mallory) -> str:
     own, of_all = by.checkpoint_of("mallory"), by.checkpoint_of("compactor-1")
     copies = tuple(replace(_copied(by, reference, reference.uuid), writer="mallory") for reference in of_all.segments)
     by.put_checkpoint(replace(own, segments=copies, inline=(), totals=of_all.totals))
-    return next(paths.segment("mallory", by.database, copy.uuid) for copy in copies if copy.run.table == "objects")
+    return paths.segment("mallory", by.database, _of_live_objects(copies).uuid)
+
+
+_LIVE_OBJECTS = ("objects", Purpose.ROWS, BlockClass.LIVE)
+
+
+def _of_live_objects(segments: Iterable[SegmentReference]) -> SegmentReference:
+    """The segment that whoever reads objects reads first, which need not be the first of a checkpoint's."""
+    return next(each for each in segments if (each.run.table, each.run.purpose, each.run.block_class) == _LIVE_OBJECTS)
 
 
 def broken_page(by: Mallory) -> str:
     """A checkpoint of her own timeline with a segment in which Parquet's values are none, and every checksum right."""
+    with Catalog(by.store).writer("mallory", database=by.database) as writer:
+        for number in range(3):  # so much that whoever reads takes it from her checkpoint
+            with writer.transaction() as tx:
+                tx.put("objects", obj(f"mallory more {number}"))
+        writer.checkpoint()
     own = by.checkpoint_of("mallory")
-    reference = next(segment for segment in own.segments if segment.run.table == "objects" and segment.run.is_of_rows)
+    reference = _of_live_objects(own.segments)
     name = paths.segment("mallory", by.database, reference.uuid)
     forged = Forgery.of(by.store.get(name), reference)
     forged.chunk("name").data_page.hold_values(b"", b"\xff" * 64)
