@@ -193,8 +193,8 @@ class Snapshot(Contents):
         """The tombstones of a table that ended first, at most ``limit``, by ``deleted_at`` and then by key; none from ``before`` on.
 
         The next page is that ``after`` the last row's ``deleted_at`` and key columns: of one key that ended twice at one time it passes
-        over both. Where a checkpoint keeps an order of the table by ``deleted_at``, this costs about as much as the page, else as all
-        tombstones.
+        over both. Where a checkpoint keeps an order of the table by ``deleted_at``, this costs about as much as the page and what was
+        purged before its end since, and of an order that is not covering a look-up of each key; else as much as all tombstones.
         """
         definition = self.table(table)
         if not isinstance(limit, int) or limit < 1:
