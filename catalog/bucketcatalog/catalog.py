@@ -210,6 +210,14 @@ class Catalog:
             require(self.url, self.databases(ignore_corruption=ignore_corruption), name)
         return snapshot
 
+    def data(self, table: str, *, database: str | None = None, writer: str | None = None) -> Any:
+        """The data table of that name: rows in Parquet files, to append, remove, delete and scan; see the guide to data tables.
+
+        ``writer`` is who commits, by default this machine's; ``database`` the one to write to, by default ``default``, or to read, by
+        default the only one there is.
+        """
+        return self.registry.opens("data")(self, table, database=database, writer=writer)
+
     def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
         """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""
         return describe(self.snapshot(database=database), self.url, progress or (lambda _: None))

@@ -214,7 +214,7 @@ def test_the_engine_knows_no_table_by_its_name(module: str) -> None:
 
 
 A_SYSTEM_MAY_IMPORT = {"errors", "clock", "limits", "parallel", "model", "query", "write", "registry", "catalog", "v1"}
-THE_STORES_SEAM = {"store.base", "store.retry"}
+THE_STORES_SEAM = {"store.base", "store.elsewhere", "store.retry"}
 SYSTEMS = [
     *(Package(f"bucketcatalog.systems.{init.parent.name}", init.parent) for init in sorted(ROOT.glob("systems/*/__init__.py"))),
     Package("boxes", ROOT.parent.parent / "tests" / "kit" / "boxes" / "boxes"),

@@ -14,6 +14,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups
     snapshot    one cut, read as often as one likes, and the seam to who else answers for names that are no tables
+    row_tests   conditions on columns that no table declares
     blame       whose fault it was: what is wrong with a system, and what its code raises
     views       rows of a table under other names
     info        what a database is, how well it is kept, what needs doing

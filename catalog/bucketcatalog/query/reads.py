@@ -6,11 +6,12 @@ A read is planned before anything of it is read, and may be read as often as one
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..errors import InvalidOption
 from ..store.base import Store
 from .files import Files
 from .in_duckdb import duckdb_relation
@@ -20,6 +21,12 @@ from .in_polars import polars_frame
 BATCH_ROWS = 65_536
 IN_NO_FILES = "only tables, their tombstones, and views of these lie in files"
 """Why other reads are of no files."""
+
+
+def refuse_options(name: str, options: Mapping[str, Any]) -> None:
+    """``InvalidOption`` for options of a read that has none."""
+    for option in options:
+        raise InvalidOption(f"A read of {name!r} takes no option {option!r}.", next_step="Leave it out.")
 
 
 class ReadTask(Protocol):

@@ -31,7 +31,7 @@ from ..state.plan import Part
 from .in_html import contents_html
 from .listing import Page, list_page
 from .metadata import METADATA_TABLES, MetadataScan
-from .reads import Read
+from .reads import Read, refuse_options
 from .scan import Scan
 
 DELETED_PREFIX = "deleted_"
@@ -44,8 +44,8 @@ class Reads(Protocol):
         """Those to show among the snapshot's tables."""
         ...
 
-    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
-        """A read of that name, None where it is not one of these; ``InvalidOption`` for a column that is not there."""
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where, **options: Any) -> Read | None:
+        """A read of that name, None where it is not one of these; ``InvalidOption`` for a column that is not there, or an option."""
         ...
 
 
@@ -132,11 +132,13 @@ class Snapshot(Contents):
         is_same = known[table.name].definition == self.table(table.name).definition
         return self if is_same else Snapshot(self.files, self.view, known, reads=self._reads)
 
-    def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None) -> Read | MetadataScan:
+    def scan(
+        self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None, **options: Any
+    ) -> Read | MetadataScan:
         """Read a table, its tombstones (``deleted_...``), one about the catalog, or what a system shows under that name.
 
-        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``InvalidOption`` names a column
-        that is not there.
+        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``options`` are those of who keeps
+        rows by itself, such as ``on_schema_conflict`` of data tables. ``InvalidOption`` names a column or an option that is not there.
         """
         conditions = {} if where is None else where
         names = None if columns is None else names_given(columns, "columns", "columns=['name']")
@@ -149,12 +151,13 @@ class Snapshot(Contents):
             raise InvalidOption(
                 f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
             )
-        if table in METADATA_TABLES:
-            return MetadataScan(self, table, columns=names, where=conditions)
-        if table not in self.rows:
-            found = (reads.read(self, table, names, conditions) for reads in self._reads())
+        if table not in self.rows and table not in METADATA_TABLES:
+            found = (reads.read(self, table, names, conditions, **options) for reads in self._reads())
             if (read := next((read for read in found if read is not None), None)) is not None:
                 return read
+        refuse_options(table, options)
+        if table in METADATA_TABLES:
+            return MetadataScan(self, table, columns=names, where=conditions)
         kept = table.removeprefix(DELETED_PREFIX)
         tombstones = table not in self.definitions and kept != table and kept in self.names
         definition = self.table(kept if tombstones else table)

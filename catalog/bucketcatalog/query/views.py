@@ -24,7 +24,7 @@ from .files import Files
 from .in_duckdb import renamed_relation
 from .in_html import Plan
 from .in_polars import renamed_frame
-from .reads import Read, ReadTask
+from .reads import Read, ReadTask, refuse_options
 from .scan import Scan
 from .snapshot import DELETED_PREFIX, Snapshot
 
@@ -308,11 +308,12 @@ class Views:
         """All of them, or none; only those whose tables are there."""
         return [name for name, view in self.views.items() if view.of in snapshot.rows] if self.listed(snapshot) else []
 
-    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
-        """See ``Reads``."""
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where, **options: Any) -> Read | None:
+        """See ``Reads``; a view has no options."""
         view = self.views.get(name)
         if view is None:
             return None
+        refuse_options(name, options)
         table = view.table(self.tables)
         known = snapshot if table is None or view.of not in snapshot.rows else snapshot.known_as(table)
         return ViewScan(view, known, columns, where, system=self.system)

@@ -162,6 +162,7 @@ SYSTEM: Mapping[str, Requirement] = {
     "commands": _code("a typer app", 'commands="crates.cli:app"'),
     "reads": _code("a Reads", 'reads="crates.packed:READS"'),
     "writes": _code("a Writes", 'writes="crates.packed:WRITES"'),
+    "opens": _code("a function", 'opens="crates.inside:Inside"'),
     "jobs": _code("a mapping of names to Job", 'jobs="crates.jobs:JOBS"'),
     "collects": _by_name(
         "a mapping of tables to who deletes their data",
@@ -176,6 +177,11 @@ PARTS: Mapping[str, Requirement] = {
     "reads": _having("an object with names and read", "Let it name an object, such as READS = PackedReads()", "names", "read"),
     "writes": _having(
         "an object with takes and begin", "Let it name an object, such as WRITES = PackedWrites()", "takes", "begin"
+    ),
+    "opens": Requirement(
+        "a function of a catalog and a name",
+        "Let it name a function: def open_inside(catalog, name, *, database, writer)",
+        _unless(callable),
     ),
     "jobs": _by_name(
         "a mapping of names to Job",

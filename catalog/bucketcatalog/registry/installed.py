@@ -7,7 +7,7 @@ None is imported before somebody asks for a name that the engine has not, for th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
@@ -172,6 +172,16 @@ class Registry:
             return None
         writes = OwnWrites(claiming[0].name, claiming[0].part("writes"))
         return writes if writes.takes(name) else None
+
+    def opens(self, before: str) -> Callable[..., Any]:
+        """What opens names that begin so for Python; ``InvalidOption`` where no installed system does."""
+        found = next((each for each in self.systems if each.opens and before in (each.name, *each.names)), None)
+        if found is None:
+            raise InvalidOption(
+                f"No installed system opens {before}.NAME.", next_step=f"Choose of {', '.join(system_names()) or 'none'}."
+            )
+        opened: Callable[..., Any] = found.part("opens")
+        return opened
 
     def view_names(self, snapshot: Snapshot, systems: Collection[str]) -> list[str]:
         """The views of these systems whose tables are there, whether or not the snapshot shows them; ``InvalidOption`` for no system."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..errors import BucketCatalogError, CatalogWarning, UnknownTable
 from ..query.blame import blaming, failed, shown
-from ..query.reads import Read, ReadTask
+from ..query.reads import Read, ReadTask, refuse_options
 from ..query.snapshot import Reads, Snapshot
 from ..state.conditions import Where
 from ..store.base import Store
@@ -45,11 +46,14 @@ class OwnReads:
             warnings.warn(str(error), CatalogWarning, stacklevel=4)
             return []
 
-    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where) -> Read | None:
-        """See ``Reads``; ``BrokenSystem`` where the system fails at it."""
+    def read(self, snapshot: Snapshot, name: str, columns: Sequence[str] | None, where: Where, **options: Any) -> Read | None:
+        """See ``Reads``; ``BrokenSystem`` where the system fails at it, ``InvalidOption`` for an option that it does not take."""
         part = f"its read of {name!r}"
         with blaming(self.system, part):
-            found = self.reads.read(snapshot, name, columns, where)
+            taken = options if _takes(self.reads.read, options) else {}
+            found = self.reads.read(snapshot, name, columns, where, **taken)
+        if found is not None:
+            refuse_options(name, {option: value for option, value in options.items() if option not in taken})
         if not isinstance(found, Read | None):
             raise failed(self.system, part, f"{shown(found)} came of it, and not a Read or None")
         return None if found is None else OwnRead(self.system, part, found)
@@ -57,6 +61,15 @@ class OwnReads:
     def no_table(self, name: str) -> UnknownTable | None:
         """See ``Shows``: what can be read says of itself what it is not."""
         return None
+
+
+def _takes(read: Callable[..., Any], options: Mapping[str, Any]) -> bool:
+    """Whether a read can be asked for with these options."""
+    try:
+        signature(read).bind(None, None, None, None, **options)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 class OwnRead(Read):

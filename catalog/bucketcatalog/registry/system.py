@@ -39,8 +39,9 @@ class System:
     ``data/``, else a function of the catalog's store that gives a callable such as ``Catalog.collect`` takes.
 
     Code is named as ``module:name``: the functions of ``collects``; ``commands``, a typer app, which is ``bucketcatalog NAME ...``;
-    ``reads`` and ``writes``, who answers and takes rows for names that are no tables (``Reads``, ``Writes``); ``jobs``, a mapping of
-    names to ``Job``.
+    ``reads`` and ``writes``, who answers and takes rows for names that are no tables (``Reads``, ``Writes``); ``opens``, what is called
+    with a catalog, the name after the dot, a database and a writer for such a name (``Catalog.data``); ``jobs``, a mapping of names to
+    ``Job``.
     """
 
     name: str
@@ -50,6 +51,7 @@ class System:
     commands: str = ""
     reads: str = ""
     writes: str = ""
+    opens: str = ""
     jobs: str = ""
     collects: Mapping[str, str] = field(default_factory=dict)
 

@@ -46,7 +46,7 @@ class _Position(threading.local):
     at = 0
 
 
-class _Object(io.RawIOBase):
+class ObjectFile(io.RawIOBase):
     """An object of a store as a file that is read: each read is a request for that range.
 
     Threads that share it have a position each, at first 0: an engine that reads parts of it at once seeks and then reads, which is no
@@ -94,11 +94,11 @@ def as_files(store: Store, protocol: str) -> Any:
     class Objects(AbstractFileSystem):  # type: ignore[misc]
         cachable = False
 
-        def _open(self, path: str, mode: str = "rb", **_: Any) -> _Object:
+        def _open(self, path: str, mode: str = "rb", **_: Any) -> ObjectFile:
             if mode != "rb":
                 raise PermissionError(f"{path} can only be read.")
             size, _slash, name = path.partition("/")
-            return _Object(store, name, int(size))
+            return ObjectFile(store, name, int(size))
 
         def info(self, path: str, **_: Any) -> dict[str, Any]:
             size = self._strip_protocol(path).partition("/")[0]

@@ -4,5 +4,6 @@ They are found as any other is, by the entry points of the package, and nothing 
 
 ::
 
+    iox/     tables of rows in Parquet files, as IOx's persisted catalog kept them
     manta/   buckets and objects as Manta's metadata service has them (RFD 149)
 """

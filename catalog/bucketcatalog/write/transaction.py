@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from ..errors import ClosedWriter
 from ..format.transactions import Application
 from ..model.events import EventKind
+from ..query.snapshot import Snapshot
 from .commit import Commit, Committed
 from .draft import Draft
 from .given import GivenRows
@@ -85,6 +86,16 @@ class WriteTransaction:
     def purge(self, table: str, versions: Rows) -> None:
         """Forget ended versions: rows with the key columns and ``_version``."""
         self._change(EventKind.PURGE, table, versions)
+
+    def rests_on(self, snapshot: Snapshot | None = None, *, written_from: int | None = None) -> None:
+        """Say what the events come from: a ``snapshot``, in which alone things are looked up from now on, and data that they name and that
+        was written from a time of the store's on, in microseconds. ``StaleRead`` where that is too long ago when they are committed.
+        """
+        draft = self._open_draft()
+        if snapshot is not None:
+            draft.looks_in(snapshot)
+        if written_from is not None:
+            draft.writes_from(written_from)
 
     def adopt(self, shares: Iterable[WrittenShare]) -> None:
         """Add the rows that other processes have written for this transaction (``write.shares``), in this order, after all others."""

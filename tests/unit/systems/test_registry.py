@@ -146,11 +146,11 @@ def test_no_system_is_imported_for_what_the_engine_has(tmp_path: Path) -> None:
 
 
 def test_names_before_the_dot_belong_to_who_declares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert system_names() == ["manta"]
+    assert system_names() == ["iox", "manta"]
     assert Registry().writes("packed.a") is None
     for folder in boxes(tmp_path):
         monkeypatch.syspath_prepend(folder)
-    assert system_names() == ["boxes", "manta"]
+    assert system_names() == ["boxes", "iox", "manta"]
     assert Registry().writes("packed.a") is not None
     assert Registry().writes("boxes.parts") is None
     assert Registry().writes("packed") is None

@@ -1,0 +1,34 @@
+"""Tables of rows in Parquet files, as IOx's persisted catalog kept them: many writers, soft deletes, compaction, rebuild.
+
+::
+
+    errors       what reading and writing data tables refuses
+    names        what tables and partitions are called, and where their files lie
+    statistics   what Parquet statistics say, as rows, and which row groups they rule out
+    files        rows as a file, and what the catalog says of it
+    schemas      what becomes of files with different columns
+    predicates   which rows were deleted
+    live         what counts at a cut
+    reading      files read: the rows that count
+    plan         which files and row groups a read opens
+    read         reads of ``data.NAME``
+    write        rows written as files
+    table        ``cat.data(NAME)``
+    compact      small files made into large ones
+"""
+
+from __future__ import annotations
+
+from ...registry import IN_CATALOG, System
+from ...v1 import iox_pb2
+
+SYSTEM = System(
+    name="iox",
+    declarations=iox_pb2,
+    names=("data",),
+    reads="bucketcatalog.systems.iox.read:READS",
+    writes="bucketcatalog.systems.iox.write:WRITES",
+    opens="bucketcatalog.systems.iox.table:DataTable",
+    jobs="bucketcatalog.systems.iox.compact:JOBS",
+    collects={"iox.parquet_files": IN_CATALOG, "iox.delete_predicates": IN_CATALOG},
+)

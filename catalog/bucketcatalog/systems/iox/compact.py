@@ -1,0 +1,226 @@
+"""Compaction: small files of a partition become one, without what was deleted and without rows that newer ones have replaced.
+
+Each new file is written by a task, wherever that runs; one commit names all of them and ends what they were made of. Others may append,
+delete, remove and compact meanwhile: ``live`` says why every row counts as before. Source: persistence document, section 1.2, "Compact".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...clock import now_us
+from ...errors import InvalidOption, UnknownTable
+from ...model.arrays import Mask, one_chunk
+from ...model.names import COMPACTOR_PREFIX
+from ...query.snapshot import Snapshot
+from ...registry import Job, JobTask
+from ...store.base import Store
+from ...write.writer import Writer
+from .files import CHUNK, CLOCK, FILES, About, Written, add_files, new_id, put_file
+from .live import Live
+from .plan import parts_of
+from .predicates import PREDICATES, delete_rows
+from .reading import DataAsked, FilePart
+from .schemas import cast
+
+TARGET_BYTES = 128 << 20
+LEAST_FILES = 2
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction has come to: files that it ended and made, in one commit, and predicates that nothing needs any more."""
+
+    table: str
+    ended: int
+    made: int
+    rows: int
+    bytes: int
+    predicates_ended: int
+    version: str | None
+
+
+@dataclass(frozen=True)
+class MakeFile:
+    """Makes one file of several."""
+
+    asked: DataAsked
+    parts: Sequence[FilePart] = field(repr=False)
+    about: About
+    schema: pa.Schema = field(repr=False)
+
+    def run(self, store: Store) -> Written | None:
+        """See ``JobTask``; None where none of their rows counts."""
+        keyed = bool(self.asked.key_columns)
+        tables = [rows for part in self.parts for rows in self.asked.read(store, part, to_merge=keyed)]
+        names = [*self.schema.names, CHUNK, *([CLOCK] if keyed else [])]
+        rows = pa.concat_tables([each.select(names) for each in tables])
+        if keyed:
+            rows = self.asked.newest(rows)
+        if not len(rows):
+            return None
+        columns = [cast(rows[each.name], each.type) for each in self.schema]
+        told = [rows[name] for name in names[len(self.schema) :]]
+        fields = [*self.schema, pa.field(CHUNK, pa.string()), *([pa.field(CLOCK, pa.int64())] if keyed else [])]
+        return put_file(store, pa.table([*columns, *told], schema=pa.schema(fields)), self.about)
+
+
+class Compaction:
+    """A compaction of a data table, planned: see ``Planned``.
+
+    Files smaller than half of ``target_bytes``, and those with rows that do not count, become files of about that size, if that makes at
+    least ``least`` into one or leaves rows out. Only files with the same columns come together, so no reader sees other ones after it.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        writer: Writer,
+        *,
+        table: str,
+        partition: str | None = None,
+        target_bytes: int = TARGET_BYTES,
+        least: int = LEAST_FILES,
+    ) -> None:
+        if target_bytes < 1 or least < 1:
+            raise InvalidOption("A file has at least a byte and is made of a file.", next_step="Give larger numbers.")
+        live = Live.of(snapshot, table)
+        if live is None:
+            raise UnknownTable(
+                f"Database {snapshot.database!r} has no data table {table!r}.", next_step="See the snapshot's tables."
+            )
+        self._live, self._writer, self._snapshot = live, writer, snapshot
+        self._groups = list(self._grouped(partition, target_bytes, least))
+        write = new_id(now_us())
+        self.tasks: Sequence[JobTask] = [self._task(group, write) for group in self._groups]
+
+    @cached_property
+    def _known(self) -> pa.Array:
+        """The chunks of which anything is known still, be it that they have ended."""
+        ended = self._snapshot.scan(f"deleted_{FILES}", columns=["chunk"], where={"table": self._live.table}).to_arrow()
+        return pc.unique(pa.concat_arrays([one_chunk(self._live.files["chunk"]), one_chunk(ended["chunk"])]))
+
+    @cached_property
+    def _dead(self) -> Mask:
+        """The files of which no row counts."""
+        dead = np.ones(len(self._live.files), dtype=bool)
+        dead[self._live.left] = False
+        return dead
+
+    def _grouped(self, partition: str | None, target: int, least: int) -> Iterator[list[int]]:
+        """The positions of files that become one."""
+        files = self._live.files
+        positions = np.flatnonzero(~self._dead)
+        if partition is not None:
+            positions = positions[np.asarray(pc.equal(files["partition"], partition))[positions]]
+        touched = {
+            part_at
+            for part_at, part in zip(positions.tolist(), parts_of(self._live, positions), strict=True)
+            if not part.is_whole
+        }
+        sizes = files["size"].to_pylist()
+        table = files.select(["partition", "schema", "first_clock", "chunk"]).append_column("at", pa.array(np.arange(len(files))))
+        ordered = table.take(pa.array(positions)).sort_by([(name, "ascending") for name in table.column_names])
+        group: list[int] = []
+        of: tuple[str, str] | None = None
+        for place, schema, at in zip(*(ordered[name].to_pylist() for name in ("partition", "schema", "at")), strict=True):
+            if sizes[at] * 2 > target and at not in touched:
+                continue
+            if group and (of != (place, schema) or sum(sizes[each] for each in group) + sizes[at] > target):
+                if len(group) >= least or touched.intersection(group):
+                    yield group
+                group = []
+            of = place, schema
+            group.append(at)
+        if group and (len(group) >= least or touched.intersection(group)):
+            yield group
+
+    def _task(self, group: Sequence[int], write: str) -> MakeFile:
+        live, files = self._live, self._live.files.take(pa.array(group))
+        first = {name: files[name][0].as_py() for name in ("partition", "schema")}
+        schema = live.by_schema[first["schema"]]
+        parts = list(parts_of(live, np.asarray(group), forgotten=frozenset(group) & self._forgotten))
+        about = About(
+            write,
+            self._writer.id,
+            self._writer.database,
+            live.table,
+            first["partition"],
+            new_id(now_us()),
+            pc.min(files["first_clock"]).as_py(),
+            pc.max(files["last_clock"]).as_py(),
+            live.key_columns,
+            tuple(self._origins(group)),
+            tuple(self._applied(group)),
+        )
+        shape = live.merged("skip")
+        columns = schema if first["schema"] in shape.skipped else shape.schema
+        shown = pa.schema([*(columns.field(name) for name in schema.names), pa.field(CHUNK, pa.string())])
+        asked = DataAsked(live.table, shown, (), columns, live.key_columns, tuple(live.predicates))
+        return MakeFile(asked, parts, about, schema)
+
+    @cached_property
+    def _forgotten(self) -> frozenset[int]:
+        """Compacted files of whose origins nothing is known any more: rows of theirs are from now on said to be added in them."""
+        claims, compacted = self._live.claims, np.asarray(self._live.is_compacted)
+        several = claims.group_by("chunk").aggregate([([], "count_all")])
+        shared = one_chunk(several.filter(pc.greater(several["count_all"], 1))["chunk"])
+        is_known = pc.or_(pc.is_in(claims["chunk"], value_set=self._known), pc.is_in(claims["chunk"], value_set=shared))
+        known = {*one_chunk(claims.filter(is_known)["file"]).to_pylist()}
+        return frozenset(at for at in np.flatnonzero(compacted).tolist() if at not in known)
+
+    def _claims(self, group: Sequence[int]) -> pa.Table:
+        """The rows of the files that count: ``file`` and ``chunk``."""
+        mine = self._live.claims.filter(pc.is_in(self._live.claims["file"], value_set=pa.array(group)))
+        return mine.join(self._live.without, ["file", "chunk"], join_type="left anti")
+
+    def _origins(self, group: Sequence[int]) -> list[str]:
+        """The files that the new one has rows of."""
+        forgotten = [at for at in group if at in self._forgotten]
+        claims = self._claims([at for at in group if at not in self._forgotten])
+        own = self._live.files["chunk"].take(pa.array(forgotten, pa.int64())).to_pylist()
+        return sorted({*claims["chunk"].to_pylist(), *own})
+
+    def _applied(self, group: Sequence[int]) -> list[str]:
+        """The predicates that speak of rows of the files."""
+        chunks = one_chunk(self._live.claims.filter(pc.is_in(self._live.claims["file"], value_set=pa.array(group)))["chunk"])
+        spoken = (p for p in self._live.predicates if not p.is_removal)
+        return [p.id for p in spoken if pc.any(pc.is_in(pa.array(p.chunks, pa.string()), value_set=chunks)).as_py()]
+
+    def _over(self) -> list[str]:
+        """The predicates that speak of files of which nothing is known any more."""
+        known = pc.unique(pa.concat_arrays([self._known, one_chunk(self._live.claims["chunk"])]))
+        predicates = self._live.predicates
+        return [p.id for p in predicates if not pc.any(pc.is_in(pa.array(p.chunks, pa.string()), value_set=known)).as_py()]
+
+    def finish(self, outcomes: Sequence[Written | None]) -> Compacted:
+        """Commit what the tasks have made; nothing where there is nothing to do."""
+        live, made = self._live, [written for written in outcomes if written is not None]
+        emptied = [group for group, written in zip(self._groups, outcomes, strict=True) if written is None]
+        ended = [*np.flatnonzero(self._dead).tolist(), *(at for group in self._groups for at in group)]
+        over = self._over()
+        if not ended and not over:
+            return Compacted(live.table, 0, 0, 0, 0, 0, None)
+        store, place = self._snapshot.files.store, (self._writer.id, self._writer.database)
+        with self._writer.transaction(operation="compact") as tx:
+            add_files(tx, made, frozenset(live.by_schema))
+            live.end(tx, live.files.take(pa.array(ended, pa.int64())))
+            for group in emptied:
+                gone = sorted({*self._claims(group)["chunk"].to_pylist(), *live.files["chunk"].take(pa.array(group)).to_pylist()})
+                delete_rows(tx, store, place, live.table, gone, time=now_us())
+            if over:
+                tx.delete(PREDICATES, [{"table": live.table, "id": each} for each in over])
+        committed = tx.committed
+        rows: Mapping[str, Any] = {name: sum(each.row[name] for each in made) for name in ("rows", "size")}
+        version = None if committed is None else committed.version
+        return Compacted(live.table, len(ended), len(made), rows["rows"], rows["size"], len(over), version)
+
+
+JOBS = {"compact": Job(Compaction, role=COMPACTOR_PREFIX)}

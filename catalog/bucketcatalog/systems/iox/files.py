@@ -1,0 +1,179 @@
+"""Files: rows of a partition as one Parquet file, what it says of itself, and what the catalog says of it.
+
+A file says whose write it is of before anything is committed, so whoever has nothing but files can tell what they are (persistence
+document, section 2.6). Rows that somebody adds are stored as they came, with their columns and no others. A file that compaction makes has
+beside them the columns ``_chunk``, which says in which file a row was added, and where the table has a key ``_clock``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...clock import uuid7
+from ...errors import CorruptionError, InvalidRows
+from ...model.arrays import leaves
+from ...store.base import Store
+from ...write.transaction import WriteTransaction
+from .names import file_path
+from .statistics import TABLE as STATISTICS
+from .statistics import statistics_of
+
+FILES, SCHEMAS = "iox.parquet_files", "iox.schemas"
+CHUNK, CLOCK = "_chunk", "_clock"
+OF_ROWS = (CHUNK, CLOCK)
+"""What a compacted file says of each row."""
+SAYS = b"bucketcatalog.data"
+"""Under which key of its metadata a file says what it is."""
+ROW_GROUP_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file says of itself. ``origins`` and ``applied`` are those of a file that compaction has made."""
+
+    write: str
+    writer: str
+    database: str
+    table: str
+    partition: str
+    chunk: str
+    first_clock: int
+    last_clock: int
+    key_columns: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return file_path(self.writer, self.database, self.partition, self.table, self.chunk)
+
+    def encoded(self) -> bytes:
+        """As the file's metadata has it."""
+        return json.dumps({"version": 1, **asdict(self)}, ensure_ascii=False, sort_keys=True).encode()
+
+    @classmethod
+    def parse(cls, metadata: Mapping[bytes, bytes] | None, name: str) -> About:
+        """What the metadata of the file of that name says; ``CorruptionError`` where that is nothing that a file says."""
+        try:
+            said: dict[str, Any] = json.loads((metadata or {})[SAYS])
+            if said.pop("version") != 1:
+                raise ValueError("it was written by a later release")
+            fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
+            return cls(**fields)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CorruptionError(f"{name} does not say which file of a data table it is: {error}.") from None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that was put: its row in ``iox.parquet_files``, those in ``iox.statistics``, and its schema. Picklable."""
+
+    row: Mapping[str, Any]
+    statistics: pa.Table = field(repr=False)
+    schema: pa.Schema = field(repr=False)
+
+
+def new_id(time: int) -> str:
+    """An id that nothing else has: of a write, a chunk or a predicate that begins at that time in microseconds."""
+    return str(uuid7(time))
+
+
+def put_file(store: Store, rows: pa.Table, about: About) -> Written:
+    """Put a file with these rows; ``InvalidRows`` where Parquet cannot have them."""
+    data, metadata = _encoded(rows, about)
+    store.put(about.path, data)
+    schema = bare(rows.schema)
+    row = {
+        "table": about.table,
+        "partition": about.partition,
+        "chunk": about.chunk,
+        "path": about.path,
+        "size": len(data),
+        "rows": len(rows),
+        "row_groups": metadata.num_row_groups,
+        "schema": schema_id(schema),
+        "key_columns": list(about.key_columns),
+        "first_clock": about.first_clock,
+        "last_clock": about.last_clock,
+        "write": about.write,
+        "origins": list(about.origins),
+        "applied": list(about.applied),
+    }
+    return Written(row, statistics_of(metadata, schema, about.table, about.partition, about.chunk), schema)
+
+
+def add_files(transaction: WriteTransaction, written: Sequence[Written], known: Iterable[str]) -> None:
+    """Name files of one data table in a transaction; the schemas that are ``known``, by their ids, are not told again."""
+    if not written:
+        return
+    table = written[0].row["table"]
+    transaction.put(FILES, [dict(each.row) for each in written])
+    transaction.put(STATISTICS, pa.concat_tables([each.statistics for each in written]))
+    schemas = {each.row["schema"]: each.schema for each in written}
+    new = [schema_row(table, schema) for name, schema in schemas.items() if name not in known]
+    if new:
+        transaction.put(SCHEMAS, new)
+
+
+def schema_id(schema: pa.Schema) -> str:
+    """What a schema is called: equal ones alike."""
+    return hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()[:32]
+
+
+def schema_row(table: str, schema: pa.Schema) -> dict[str, Any]:
+    """The row of ``iox.schemas`` about a schema."""
+    fields = [{"name": each.name, "type": str(each.type), "nullable": each.nullable} for each in schema]
+    return {"table": table, "schema": schema_id(schema), "fields": fields, "arrow": schema.serialize().to_pybytes()}
+
+
+def bare(schema: pa.Schema) -> pa.Schema:
+    """The columns alone, without metadata and without what compaction says of rows."""
+    return pa.schema([pa.field(each.name, each.type, each.nullable) for each in schema if each.name not in OF_ROWS])
+
+
+def _encoded(rows: pa.Table, about: About) -> tuple[bytes, Any]:
+    """The bytes of a file, and its footer as pyarrow has it."""
+    sink, found = pa.BufferOutputStream(), list[Any]()
+    told = rows.replace_schema_metadata({**(rows.schema.metadata or {}), SAYS: about.encoded()})
+    try:
+        pq.write_table(
+            told,
+            sink,
+            row_group_size=ROW_GROUP_ROWS,
+            compression="zstd",
+            compression_level=1,
+            write_statistics=_with_statistics(rows),
+            write_page_checksum=True,
+            metadata_collector=found,
+        )
+    except (pa.ArrowException, NotImplementedError) as error:
+        raise InvalidRows(
+            f"Rows for data table {about.table!r} cannot be a Parquet file: {str(error).splitlines()[0]}.",
+            next_step="Cast the column to a type that Parquet has.",
+        ) from None
+    return sink.getvalue().to_pybytes(), found[0]
+
+
+def _with_statistics(rows: pa.Table) -> bool | list[str]:
+    """The columns that have statistics: those with what is no number have none, for engines would not find it by them."""
+    without = {name for name, column in zip(rows.column_names, rows.columns, strict=True) if _has_no_number(column)}
+    if not without:
+        return True
+    return [each.name for each in rows.schema if each.name not in without and not pa.types.is_nested(each.type)]
+
+
+def _has_no_number(column: pa.ChunkedArray) -> bool:
+    return any(
+        pa.types.is_floating(leaf.type) and bool(pc.any(pc.is_nan(leaf)).as_py())
+        for chunk in column.chunks
+        for leaf in leaves(chunk)
+    )

@@ -1,0 +1,174 @@
+"""What counts of a data table at a cut: its files, and what of their rows does not count. A function of the state, which needs no time.
+
+A file that somebody added *is* where its rows were added. One that compaction has made has the rows of such files, its *origins*. However
+many compactions ran at once, and whatever was removed meanwhile:
+
+1. the rows of an origin count once: in that file itself while it is live, else in the first of the live ones that have them;
+2. what a predicate says of an origin does not count, unless compaction had read the predicate: then it has no such rows.
+
+So compaction needs no turn of its own among writers, and what it has made of files never changes which rows count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...model.arrays import Positions, one_chunk
+from ...query.snapshot import Snapshot
+from ...write.transaction import WriteTransaction
+from .errors import KeyConflict
+from .files import FILES, SCHEMAS
+from .predicates import Predicate, predicates_of
+from .schemas import Merged, OnConflict, Seen, merged
+from .statistics import TABLE as STATISTICS
+
+_COLUMNS = (
+    "partition",
+    "chunk",
+    "path",
+    "size",
+    "rows",
+    "row_groups",
+    "schema",
+    "key_columns",
+    "first_clock",
+    "last_clock",
+    "added",
+    "origins",
+    "applied",
+    "_version",
+)
+
+
+@dataclass(frozen=True)
+class Live:
+    """The files of a data table, in the order of partition and chunk, and the predicates about it."""
+
+    table: str
+    files: pa.Table
+    predicates: Sequence[Predicate]
+    schemas: pa.Table
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, table: str) -> Live | None:
+        """Those at the snapshot's cut; None where no file was ever added to such a table."""
+        if SCHEMAS not in snapshot.definitions:
+            return None
+        schemas = snapshot.scan(SCHEMAS, columns=["schema", "arrow"], where={"table": table}).to_arrow()
+        if not len(schemas):
+            return None
+        found = snapshot.scan(FILES, columns=_COLUMNS, where={"table": table}).to_arrow()
+        return cls(table, found.combine_chunks(), predicates_of(snapshot, table), schemas)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that tell rows apart, none where nothing does; ``KeyConflict`` where files say different things of it."""
+        said = [tuple(key or ()) for key in self.files["key_columns"].to_pylist()]
+        different = next((at for at, key in enumerate(said) if key != said[0]), None)
+        if different is not None:
+            one, other = (self.files["path"][at].as_py() for at in (0, different))
+            raise KeyConflict(
+                f"Files of data table {self.table!r} have different keys: {one} says {list(said[0])}, {other} {list(said[different])}.",
+                next_step="Remove one of the two, and append its rows with the other's key.",
+            )
+        return said[0] if said else ()
+
+    @cached_property
+    def by_schema(self) -> dict[str, pa.Schema]:
+        """The schemas by their ids."""
+        return {row["schema"]: pa.ipc.read_schema(pa.py_buffer(row["arrow"])) for row in self.schemas.to_pylist()}
+
+    def merged(self, on: OnConflict) -> Merged:
+        """The columns of the table, as its files together have them; of one without files those that files have had."""
+        if not len(self.files):
+            return merged(self.table, [Seen(id_, schema, "") for id_, schema in self.by_schema.items()], "skip")
+        by_age = self.files.select(["schema", "path", "added", "chunk"]).sort_by([("added", "ascending"), ("chunk", "ascending")])
+        first = by_age.group_by("schema", use_threads=False).aggregate([("path", "first")])
+        seen = [Seen(row["schema"], self.by_schema[row["schema"]], row["path_first"]) for row in first.to_pylist()]
+        return merged(self.table, seen, on)
+
+    @cached_property
+    def is_compacted(self) -> pa.Array:
+        """Of each file whether compaction has made it."""
+        return pc.greater(pc.fill_null(pc.list_value_length(one_chunk(self.files["origins"])), 0), 0)
+
+    @cached_property
+    def claims(self) -> pa.Table:
+        """Which rows each file has: ``file``, its position, and ``chunk``, where they were added; one row for each origin."""
+        files, compacted = np.arange(len(self.files)), np.asarray(self.is_compacted)
+        own = pa.table(
+            {"file": pa.array(files[~compacted]), "chunk": one_chunk(self.files["chunk"]).filter(pa.array(~compacted))}
+        )
+        origins = one_chunk(self.files["origins"])
+        of_others = pa.table({"file": pc.list_parent_indices(origins).cast(pa.int64()), "chunk": pc.list_flatten(origins)})
+        return pa.concat_tables([own, of_others]).combine_chunks()
+
+    @cached_property
+    def without(self) -> pa.Table:
+        """Which rows of a file do not count at all: ``file`` and ``chunk``."""
+        twice = self._claimed_elsewhere()
+        removed = [self.concerned_by(each) for each in self.predicates if each.is_removal]
+        gone = [claims.filter(self.is_compacted.take(claims["file"])) for claims in removed]
+        return pa.concat_tables([twice, *gone]).group_by(["file", "chunk"]).aggregate([])
+
+    def _claimed_elsewhere(self) -> pa.Table:
+        """The claims on rows that another file has before this one."""
+        claims = self.claims
+        counts = claims.group_by("chunk").aggregate([([], "count_all")])
+        several = counts.filter(pc.greater(counts["count_all"], 1))["chunk"]
+        if not len(several):
+            return claims.slice(0, 0)
+        shared = claims.filter(pc.is_in(claims["chunk"], value_set=one_chunk(several)))
+        of = self.files.select(["added", "chunk"]).take(shared["file"]).rename_columns(["added", "of"])
+        ranked = shared.append_column("compacted", self.is_compacted.take(shared["file"]).cast(pa.int8()))
+        ranked = ranked.append_column("added", of["added"]).append_column("of", of["of"])
+        order = pc.sort_indices(ranked, [(name, "ascending") for name in ("chunk", "compacted", "added", "of")])
+        ordered = shared.take(order)
+        chunks = one_chunk(ordered["chunk"])
+        is_first = pc.not_equal(chunks, pa.concat_arrays([pa.array([""], chunks.type), chunks.slice(0, len(chunks) - 1)]))
+        return ordered.filter(pc.invert(is_first))
+
+    def concerned_by(self, predicate: Predicate) -> pa.Table:
+        """The rows that a predicate speaks of and that it has not been applied to: ``file`` and ``chunk``."""
+        claims = self.claims
+        about = claims.filter(pc.is_in(claims["chunk"], value_set=pa.array(predicate.chunks, pa.string())))
+        done = self._applied.filter(pc.equal(self._applied["predicate"], predicate.id))["file"]
+        return about.filter(pc.invert(pc.is_in(about["file"], value_set=one_chunk(done)))) if len(done) else about
+
+    @cached_property
+    def _applied(self) -> pa.Table:
+        applied = one_chunk(self.files["applied"])
+        return pa.table({"file": pc.list_parent_indices(applied).cast(pa.int64()), "predicate": pc.list_flatten(applied)})
+
+    def end(self, tx: WriteTransaction, files: pa.Table) -> None:
+        """End files in a transaction, these versions and no others, and forget what statistics say of them."""
+        named = files.select(["partition", "chunk", "_version"])
+        tx.delete(FILES, named.append_column("table", pa.repeat(self.table, len(files))))
+        pairs = [(id_, name) for id_, schema in self.by_schema.items() for name in schema.names]
+        columns = pa.table({"schema": [id_ for id_, _ in pairs], "column": [name for _, name in pairs]})
+        keys = files.select(["partition", "chunk", "schema"]).join(columns, "schema", join_type="inner").drop_columns(["schema"])
+        if len(keys):
+            tx.delete(STATISTICS, keys.append_column("table", pa.repeat(self.table, len(keys))))
+
+    @cached_property
+    def left(self) -> Positions:
+        """The positions of files of which some rows may count."""
+        lost = self.without.group_by("file").aggregate([([], "count_all")])
+        has = self.claims.group_by("file").aggregate([([], "count_all")])
+        both = has.join(lost, "file", right_suffix="_lost", join_type="left outer")
+        kept = both.filter(pc.greater(both["count_all"], pc.fill_null(both["count_all_lost"], 0)))
+        positions: Positions = np.sort(np.asarray(kept["file"]))
+        return positions
+
+
+def chunks_and_origins(files: pa.Table) -> list[str]:
+    """Where the rows of files were added: the files themselves, and what they were made of."""
+    every = pa.concat_arrays([one_chunk(files["chunk"]), pc.list_flatten(one_chunk(files["origins"]))])
+    found: list[str] = pc.unique(every).to_pylist()
+    return found

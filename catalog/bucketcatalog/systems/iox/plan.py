@@ -1,0 +1,212 @@
+"""Plans: which files and row groups of a data table a read has to open, found without opening any."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...model.arrays import Mask
+from ...model.render import chosen
+from ...query.row_tests import Comparison, RowTest
+from ...query.snapshot import Snapshot
+from .live import Live
+from .names import BEGINS
+from .reading import PARTITION, PATH, REQUESTED, DataAsked, FilePart, FilesTask
+from .schemas import OnConflict
+from .statistics import TABLE as STATISTICS
+from .statistics import Ruled, Sought, kind_of, ruled_out
+
+_OF_PART = {
+    "path": "path",
+    "size": "size",
+    "rows": "rows",
+    "row_groups": "of_groups",
+    "partition": "partition",
+    "chunk": "chunk",
+    "first_clock": "clock",
+}
+"""What a part says of its file, by the columns of the table of files."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Which of a table's files may have rows that are looked for, and of those with several row groups which of these have none."""
+
+    kept: Mask
+    groups: pa.Table
+
+    def groups_of(self, chunks: Iterable[str]) -> dict[str, set[int]]:
+        """By chunk the row groups without such rows, of these."""
+        some = self.groups.filter(pc.is_in(self.groups["chunk"], value_set=pa.array(list(chunks), pa.string())))
+        found: dict[str, set[int]] = {}
+        for chunk, group in zip(some["chunk"].to_pylist(), some["row_group"].to_pylist(), strict=True):
+            found.setdefault(chunk, set()).add(group)
+        return found
+
+
+def pruned(snapshot: Snapshot, live: Live, test: RowTest, columns: pa.Schema, only: Sequence[str] | None) -> Pruned:
+    """What conditions rule out, of columns ``only`` where these are given: by partitions, by schemas, and by statistics."""
+    kept = np.ones(len(live.files), dtype=bool)
+    of_files = {name: test.where[name] for name in (PARTITION, PATH) if name in test.where}
+    if of_files:
+        places = live.files.select(["partition", "path"]).rename_columns([PARTITION, PATH])
+        kept &= np.asarray(RowTest(test.name, of_files, places.schema.remove_metadata()).of(places))
+    groups = [pa.table({"chunk": pa.array([], pa.string()), "row_group": pa.array([], pa.int64())})]
+    for name in test.where:
+        if name in REQUESTED or (only is not None and name not in only):
+            continue
+        kind = columns.field(name).type
+        wanted = test.wanted(name)
+        if not wanted.nothing:
+            kept &= np.asarray(pc.is_in(live.files["schema"], value_set=_with(live, name)))
+        ruled = _ruled(snapshot, live.table, Sought(name, wanted, kind))
+        kept &= ~np.asarray(pc.is_in(live.files["chunk"], value_set=ruled.files))
+        groups.append(ruled.groups)
+    return Pruned(kept, pa.concat_tables(groups))
+
+
+def _with(live: Live, name: str) -> pa.Array:
+    """The schemas that have a column."""
+    return pa.array([id_ for id_, schema in live.by_schema.items() if schema.get_field_index(name) >= 0], pa.string())
+
+
+def _ruled(snapshot: Snapshot, table: str, sought: Sought) -> Ruled:
+    ends = kind_of(sought.kind)
+    kinds = [] if ends is None else [ends, "int"] if ends == "double" else [ends]
+    columns = ["chunk", "rows", "nulls", "row_groups", *(f"{end}_{kind}" for kind in kinds for end in ("min", "max"))]
+    found = snapshot.scan(STATISTICS, columns=columns, where={"table": table, "column": sought.column}).to_arrow()
+    return ruled_out(found, sought)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a read opens of a table, of which ``total`` files count."""
+
+    asked: DataAsked
+    parts: Sequence[FilePart] = field(repr=False)
+    total: int
+    row_groups: int
+    skipped: int = 0
+
+    def tasks(self, most_rows: int) -> list[FilesTask]:
+        """The files in tasks of at most about so many rows; those whose rows have to be compared are in one."""
+        if not self.asked.key_columns:
+            return list(_packed(self.asked, _divided(self.parts, most_rows), most_rows))
+        found: list[FilesTask] = []
+        for _, parts in _by_partition(self.parts):
+            found.append(FilesTask(self.asked, parts, is_merged=len(parts) > 1))
+        return found
+
+    @cached_property
+    def read_groups(self) -> int:
+        """How many row groups are read."""
+        return sum(len(part.groups) for part in self.parts)
+
+
+def plan(snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: Mapping[str, Any], on: OnConflict) -> Plan:
+    """The plan of a read; ``InvalidOption`` for a column that no file has, ``SchemaConflict`` and ``KeyConflict`` for files that differ."""
+    shape, table = live.merged(on), live.table
+    schema = chosen(f"{BEGINS}{table}", available_of(shape.schema), shape.schema.names if columns is None else columns)
+    asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, tuple(live.predicates))
+    found = pruned(snapshot, live, asked.test, shape.schema, asked.key_columns or None)
+    is_shown = np.asarray(pc.invert(pc.is_in(live.files["schema"], value_set=pa.array(list(shape.skipped), pa.string()))))
+    is_left = np.zeros(len(live.files), dtype=bool)
+    is_left[live.left] = True
+    kept = np.flatnonzero(found.kept & is_shown & is_left)
+    return Plan(
+        asked,
+        list(parts_of(live, kept, found)),
+        int(is_left.sum()),
+        int(pc.sum(live.files["row_groups"], min_count=0).as_py()),
+        int((is_left & ~is_shown).sum()),
+    )
+
+
+def available_of(columns: pa.Schema) -> pa.Schema:
+    """What can be asked for of a table with these columns."""
+    return pa.schema([*columns, *(pa.field(*each) for each in REQUESTED.items())])
+
+
+def may_have(snapshot: Snapshot, live: Live, conditions: Sequence[Comparison], columns: pa.Schema) -> pa.Table:
+    """The files that may have rows that meet every condition, as far as statistics tell."""
+    kept = np.ones(len(live.files), dtype=bool)
+    for each in conditions:
+        test = each.test(live.table, columns)
+        if not each.is_negative:
+            kept &= pruned(snapshot, live, test, columns, None).kept
+    is_left = np.zeros(len(live.files), dtype=bool)
+    is_left[live.left] = True
+    return live.files.filter(pa.array(kept & is_left))
+
+
+def parts_of(
+    live: Live, kept: np.ndarray[Any, Any], found: Pruned | None = None, *, forgotten: Collection[int] = ()
+) -> Iterator[FilePart]:
+    """What is read of the files at these positions; rows of ``forgotten`` ones are said to be added in them."""
+    files = live.files.take(pa.array(kept))
+    without, deleted = _by_file(live.without), _deleted(live)
+    groups = found.groups_of(files["chunk"].to_pylist()) if found is not None and len(found.groups) else {}
+    named = files.select(list(_OF_PART)).rename_columns(list(_OF_PART.values()))
+    for at, said in zip(kept.tolist(), named.to_pylist(), strict=True):
+        part = FilePart(**said, without=without.get(at, ()), deleted=deleted.get(at, ()), is_origin=at in forgotten)
+        out = groups.get(part.chunk)
+        if out is None:
+            yield part
+        elif left := tuple(number for number in range(part.of_groups) if number not in out):
+            yield replace(part, row_groups=left)
+
+
+def _by_file(pairs: pa.Table) -> dict[int, tuple[str, ...]]:
+    grouped = pairs.group_by("file").aggregate([("chunk", "list")])
+    return {at: tuple(chunks) for at, chunks in zip(grouped["file"].to_pylist(), grouped["chunk_list"].to_pylist(), strict=True)}
+
+
+def _deleted(live: Live) -> dict[int, tuple[tuple[int, tuple[str, ...] | None], ...]]:
+    """By file the predicates that it has rows of."""
+    sizes = np.bincount(np.asarray(live.claims["file"]), minlength=len(live.files))
+    found: dict[int, list[tuple[int, tuple[str, ...] | None]]] = {}
+    for position, each in enumerate(live.predicates):
+        if each.is_removal:
+            continue
+        for at, chunks in _by_file(live.concerned_by(each)).items():
+            found.setdefault(at, []).append((position, None if len(chunks) == sizes[at] else chunks))
+    return {at: tuple(each) for at, each in found.items()}
+
+
+def _divided(parts: Iterable[FilePart], most_rows: int) -> Iterator[FilePart]:
+    """The parts, those of more rows cut between row groups."""
+    for part in parts:
+        groups = part.groups
+        pieces = min(len(groups), -(-part.rows_read // most_rows))
+        if pieces < 2:
+            yield part
+            continue
+        ends = [len(groups) * piece // pieces for piece in range(pieces + 1)]
+        yield from (replace(part, row_groups=groups[start:stop]) for start, stop in pairwise(ends))
+
+
+def _packed(asked: DataAsked, parts: Iterable[FilePart], most_rows: int) -> Iterator[FilesTask]:
+    waiting: list[FilePart] = []
+    rows = 0
+    for part in parts:
+        if waiting and rows + part.rows_read > most_rows:
+            yield FilesTask(asked, tuple(waiting))
+            waiting, rows = [], 0
+        waiting.append(part)
+        rows += part.rows_read
+    if waiting:
+        yield FilesTask(asked, tuple(waiting))
+
+
+def _by_partition(parts: Iterable[FilePart]) -> list[tuple[str, tuple[FilePart, ...]]]:
+    found: dict[str, list[FilePart]] = {}
+    for part in parts:
+        found.setdefault(part.partition, []).append(part)
+    return [(partition, tuple(some)) for partition, some in found.items()]

@@ -1,0 +1,164 @@
+"""Delete predicates: which rows somebody has deleted of files that were there, kept until no file has any of them left.
+
+A predicate names the files that it is about, and for those that compaction has made also the files whose rows they had: so whatever becomes
+of these rows, also by a compaction that knew nothing of it, they are found by where they were added. One without conditions says that files
+were removed. Of a file that was there and may have had such rows it says so, and of no other: what is added later, or was not read, stays.
+Source: persistence document, sections 1.1 ("Tombstone Records") and 1.2 ("Soft Delete").
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import CorruptionError
+from ...model.times import iso
+from ...query.row_tests import COMPARISONS, Comparison
+from ...query.snapshot import Snapshot
+from ...store.base import Store
+from ...write.transaction import WriteTransaction
+from .files import new_id
+from .names import marker_path
+
+PREDICATES = "iox.delete_predicates"
+MOST_CHUNKS = 8_192
+"""Files that one row names: what is about more of them is several rows."""
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """What is deleted of the files ``chunks``: rows that meet every condition, all where there is none."""
+
+    id: str
+    conditions: tuple[Comparison, ...]
+    chunks: tuple[str, ...] = field(repr=False)
+    path: str | None = None
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether it says that the files were removed."""
+        return not self.conditions
+
+    def of(self, table: str, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+        """For each row of one of the files whether it is deleted; columns have the table's types."""
+        found: Any = pa.repeat(pa.scalar(True), len(rows))
+        for each in self.conditions:
+            if each.column in rows.column_names:
+                found = pc.and_(found, _typed(each, rows.schema).of(table, rows))
+            elif each.comparison != "is null":  # of no file's rows is there any value
+                return pa.repeat(pa.scalar(False), len(rows))
+        return found
+
+    def row(self, table: str) -> dict[str, Any]:
+        """As ``iox.delete_predicates`` has it."""
+        return {
+            "table": table,
+            "id": self.id,
+            "chunks": list(self.chunks),
+            "conditions": [
+                {"column": each.column, "comparison": each.comparison, "value": _as_json(each.value)} for each in self.conditions
+            ],
+            "path": self.path,
+        }
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any]) -> Predicate:
+        """What a row says; ``CorruptionError`` for a comparison that there is not."""
+        conditions = tuple(
+            Comparison(each["column"], each["comparison"], None if each["value"] is None else json.loads(each["value"]))
+            for each in row["conditions"] or ()
+        )
+        unknown = [each.comparison for each in conditions if each.comparison not in COMPARISONS]
+        if unknown:
+            raise CorruptionError(
+                f"The delete predicate {row['id']} compares by {unknown[0]!r}, which this release does not know."
+            )
+        return cls(row["id"], conditions, tuple(row["chunks"] or ()), row["path"])
+
+
+def predicates_of(snapshot: Snapshot, table: str) -> list[Predicate]:
+    """Those of a data table, in the order of their ids."""
+    if PREDICATES not in snapshot.definitions:
+        return []
+    columns = ["id", "chunks", "conditions", "path"]
+    return [
+        Predicate.parse(row) for row in snapshot.scan(PREDICATES, columns=columns, where={"table": table}).to_arrow().to_pylist()
+    ]
+
+
+def delete_rows(
+    transaction: WriteTransaction,
+    store: Store,
+    place: tuple[str, str],
+    table: str,
+    chunks: Sequence[str],
+    conditions: Iterable[Comparison] = (),
+    *,
+    time: int,
+) -> list[str]:
+    """Say in a transaction of ``place``, a writer in a database, what is deleted of files; returns the ids of the predicates.
+
+    Each is put below the writer's data first, for who has nothing but files.
+    """
+    said, made = tuple(conditions), list[str]()
+    for start in range(0, len(chunks), MOST_CHUNKS):
+        id_ = new_id(time)
+        path = marker_path(*place, table, id_)
+        predicate = Predicate(id_, said, tuple(chunks[start : start + MOST_CHUNKS]), path)
+        row = predicate.row(table)
+        store.put(path, json.dumps({"version": 1, **row}, ensure_ascii=False, sort_keys=True).encode())
+        transaction.put(PREDICATES, [row])
+        made.append(id_)
+    return made
+
+
+def _as_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; ``_value`` makes it what it was, given the column's type."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime.datetime):
+        return iso(value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC))
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, Decimal) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
+
+
+def _typed(condition: Comparison, schema: pa.Schema) -> Comparison:
+    """The condition with a value as its column has them, made of what JSON has."""
+    kind = schema.field(condition.column).type
+    value = condition.value
+    several = isinstance(value, (list, tuple))
+    return Comparison(
+        condition.column, condition.comparison, [_value(each, kind) for each in value] if several else _value(value, kind)
+    )
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    if not isinstance(value, str):
+        return value
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return base64.b64decode(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(value)
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_date(kind):
+        return datetime.date.fromisoformat(value)
+    return datetime.time.fromisoformat(value) if pa.types.is_time(kind) else value

@@ -1,0 +1,244 @@
+"""A data table as Python has it: ``cat.data(NAME)``.
+
+Every change is one transaction of one writer. While the table is open as a context it holds its writer; else each call opens one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...catalog import DEFAULT_DATABASE, Catalog
+from ...errors import InvalidOption, UnknownTable
+from ...model.names import host_writer, names_given, writer_id
+from ...model.times import Time
+from ...query.row_tests import Conditions, comparisons
+from ...query.snapshot import Snapshot
+from ...write.commit import Committed
+from ...write.host_turn import host_turn
+from ...write.intake import Rows, as_arrow
+from ...write.transaction import WriteTransaction
+from ...write.writer import Writer
+from .files import FILES, add_files
+from .live import Live, chunks_and_origins
+from .names import BEGINS, DEFAULT_PARTITION, escaped
+from .plan import may_have
+from .predicates import delete_rows
+from .read import DataRead
+from .schemas import on_conflict
+from .write import CLOCK_OF_WRITES, batches_of, begin_write, checked
+
+WRITER_PREFIX = "data-"
+
+
+class DataTable:
+    """A table of rows in Parquet files, in one database of a catalog.
+
+    ``writer`` is who commits, by default this machine's. Opening it reads nothing and creates nothing: the first file makes the table.
+    """
+
+    def __init__(self, catalog: Catalog, table: str, *, database: str | None = None, writer: str | None = None) -> None:
+        escaped(table, "data table")
+        self.name = table
+        self._catalog = catalog
+        self._database = database
+        self._named = None if writer is None else writer_id(writer)
+        self._stack: ExitStack | None = None
+        self._writer: Writer | None = None
+        self._schemas: frozenset[str] = frozenset()
+        self._key: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"DataTable({self.name!r}, {self._catalog.url!r})"
+
+    def append(
+        self,
+        rows: Rows | str | os.PathLike[str],
+        *,
+        partition: str = DEFAULT_PARTITION,
+        key: Sequence[str] | None = None,
+        clock: int | None = None,
+        app_id: str | None = None,
+        app_version: int | None = None,
+    ) -> Committed | None:
+        """Add rows, or those of a Parquet file, which is written anew; returns the commit, None where there is nothing to add.
+
+        Rows that have a column ``_partition`` go to the partition that it names, others to ``partition``. ``key`` are the columns that tell
+        rows apart: of rows of a partition that are equal there the one with the newest logical ``clock`` counts, by default the time of
+        the write. It is the table's for good. With ``app_id`` and ``app_version`` rows are added once, however often that is called.
+
+        ``InvalidRows`` for what no file can have, ``InvalidOption`` for a key that is not the table's.
+        """
+        with self._open() as writer:
+            written_from = self._catalog.store.now_us()
+            files = begin_write(
+                writer.id, writer.database, self.name, partition=partition, key_columns=self._key_for(writer, key), clock=clock
+            )
+            with writer.transaction(
+                operation="append", metadata={"write": files.write}, app_id=app_id, app_version=app_version
+            ) as tx:
+                tx.rests_on(written_from=written_from)
+                written = files.write_rows(self._catalog.store, self._given(rows, files))
+                add_files(tx, written, self._schemas)
+            self._schemas |= {each.row["schema"] for each in written}
+        return tx.committed
+
+    def remove(self, files: Sequence[str] | None = None, *, partition: str | None = None) -> Committed | None:
+        """Remove files, by their chunks or paths, or all of a partition; their rows count no more. None where none of them is there."""
+        if (files is None) is (partition is None):
+            raise InvalidOption("Either files are removed, or a partition.", next_step="Give files=[...] or partition=...")
+        with self._changing() as (writer, live, snapshot):
+            if files is None:
+                found = live.files.filter(pc.equal(live.files["partition"], partition))
+            else:
+                named = pa.array(names_given(files, "files", "files=[CHUNK]"), pa.string())
+                is_one = pc.or_(pc.is_in(live.files["chunk"], value_set=named), pc.is_in(live.files["path"], value_set=named))
+                found = live.files.filter(is_one)
+            if not len(found):
+                return None
+            with writer.transaction(operation="remove") as tx:
+                tx.rests_on(snapshot)
+                live.end(tx, found)
+                self._delete(tx, writer, found)
+            return tx.committed
+
+    def delete_where(self, where: Conditions) -> Committed | None:
+        """Delete the rows that meet every condition, of the files that are there now; None where no file may have such rows.
+
+        ``where`` maps columns to conditions as a scan takes them, or lists column, comparison and value, such as
+        ``[("host", "!=", "a"), ("time", "<", T)]``; a value that is null meets none but ``is null``. No file is opened or written: what is
+        deleted is left out by whoever reads, and gone with the next compaction. Of a table with a key the conditions are on its columns.
+        """
+        conditions = comparisons(where)
+        if not conditions:
+            raise InvalidOption("Nothing says which rows are deleted.", next_step="Give a condition, or remove the files.")
+        with self._changing() as (writer, live, snapshot):
+            key = live.key_columns
+            outside = [each.column for each in conditions if key and each.column not in key]
+            if outside:
+                raise InvalidOption(
+                    f"Rows of data table {self.name!r} are told apart by {', '.join(key)}, and {outside[0]!r} is none of these.",
+                    next_step="Name the rows by columns of the key: what other columns say may have been replaced by newer rows.",
+                )
+            columns = live.merged("cast").schema
+            found = may_have(snapshot, live, conditions, columns)
+            if not len(found):
+                return None
+            with writer.transaction(operation="delete where") as tx:
+                tx.rests_on(snapshot)
+                delete_rows(
+                    tx,
+                    self._catalog.store,
+                    (writer.id, writer.database),
+                    self.name,
+                    chunks_and_origins(found),
+                    conditions,
+                    time=CLOCK_OF_WRITES.next(),
+                )
+            return tx.committed
+
+    def files(self, *, timestamp: Time | None = None, version: str | int | None = None) -> pa.Table:
+        """The files that the table has, as ``iox.parquet_files`` has them."""
+        snapshot = self._snapshot(timestamp, version)
+        return snapshot.scan(FILES, where={"table": self.name}).to_arrow()
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        timestamp: Time | None = None,
+        version: str | int | None = None,
+        on_schema_conflict: str = "cast",
+    ) -> DataRead:
+        """The rows now, at a time, or at a version; see ``Snapshot.scan``.
+
+        ``on_schema_conflict``: ``cast`` shows what files of different columns have in common types, ``error`` takes no difference, ``skip``
+        leaves out the files that do not go together with older ones. ``UnknownTable`` where no file was ever added.
+        """
+        snapshot = self._snapshot(timestamp, version)
+        return DataRead(snapshot, self._live(snapshot), columns, where or {}, on_conflict(on_schema_conflict))
+
+    def close(self) -> None:
+        """Give the writer up."""
+        if self._stack is not None:
+            self._stack.close()
+        self._stack = self._writer = None
+
+    def __enter__(self) -> Self:
+        self._stack = ExitStack()
+        self._writer = self._stack.enter_context(self._opened())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _given(self, rows: Rows | str | os.PathLike[str], files: Any) -> Iterator[pa.RecordBatch]:
+        if isinstance(rows, (str, os.PathLike)):
+            yield from (
+                batch for some in batches_of(rows) for batch in checked(pa.Table.from_batches([some]), files).to_batches()
+            )
+        else:
+            yield from checked(as_arrow(f"{BEGINS}{self.name}", rows), files).to_batches()
+
+    def _key_for(self, writer: Writer, key: Sequence[str] | None) -> tuple[str, ...]:
+        """The table's key, which the first rows say; what is known is not looked up again."""
+        if self._key is None:
+            live = Live.of(self._catalog.database(writer.database).look(), self.name)
+            if live is not None:
+                self._schemas, self._key = frozenset(live.by_schema), live.key_columns
+        given = None if key is None else names_given(key, "columns", "key=['host', 'time']")
+        if self._key is None:
+            self._key = given or ()
+        if given is not None and given != self._key:
+            raise InvalidOption(
+                f"The key of data table {self.name!r} is {', '.join(self._key) or 'none'}, and not {', '.join(given) or 'none'}.",
+                next_step="Leave key out, or append to another table.",
+            )
+        return self._key
+
+    def _delete(self, tx: WriteTransaction, writer: Writer, found: pa.Table) -> None:
+        place = writer.id, writer.database
+        delete_rows(tx, self._catalog.store, place, self.name, chunks_and_origins(found), time=CLOCK_OF_WRITES.next())
+
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[Writer, Live, Snapshot]]:
+        """A writer, and what the table has now."""
+        with self._open() as writer:
+            snapshot = self._catalog.database(writer.database).look()
+            yield writer, self._live(snapshot), snapshot
+
+    def _live(self, snapshot: Snapshot) -> Live:
+        live = Live.of(snapshot, self.name)
+        if live is None:
+            raise UnknownTable(
+                f"Database {snapshot.database!r} has no data table {self.name!r}.",
+                next_step="Append rows to it, and it is there.",
+            )
+        return live
+
+    def _snapshot(self, timestamp: Time | None, version: str | int | None) -> Snapshot:
+        return self._catalog.snapshot(database=self._database, timestamp=timestamp, version=version)
+
+    @contextmanager
+    def _open(self) -> Iterator[Writer]:
+        if self._writer is not None:
+            yield self._writer
+            return
+        with self._opened() as writer:
+            yield writer
+
+    @contextmanager
+    def _opened(self) -> Iterator[Writer]:
+        database = self._database or DEFAULT_DATABASE
+        with (
+            host_turn(self._catalog.store, database, named=self._named, default=host_writer(WRITER_PREFIX)) as chosen,
+            self._catalog.writer(chosen, database=database) as writer,
+        ):
+            yield writer
