@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 from bucketcatalog import InvalidOption
 from bucketcatalog.catalog import DEFAULT_DATABASE
 from bucketcatalog.model.names import WriterId, pin_name, writer_id
+from bucketcatalog.state.conditions import Where
+
+from .where import where_of, where_text
 
 STORAGE = "storage."
 MAX_PARTITION_ROWS = 1 << 20
@@ -29,6 +32,8 @@ _NAMES = (
     "bucket",
     "owner",
     "prefix",
+    "where",
+    "onSchemaConflict",
     "strict",
     "ignoreCorruption",
     "maxPartitionRows",
@@ -60,7 +65,11 @@ _EXCLUDE = [
     ("startingVersion", "startingTimestamp"),
     ("endingVersion", "endingTimestamp"),
     ("readChangeFeed", "readDifference"),
-    *((read, name) for read in ("readChangeFeed", "readDifference") for name in ("timestampAsOf", "versionAsOf")),
+    *(
+        (read, name)
+        for read in ("readChangeFeed", "readDifference")
+        for name in ("timestampAsOf", "versionAsOf", "onSchemaConflict")
+    ),
 ]
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 
@@ -98,9 +107,16 @@ class ReadOptions:
     bucket: str | None = None
     owner: str | None = None
     prefix: str | None = None
+    where: Where = field(default_factory=dict)
+    on_schema_conflict: str | None = None
     strict: bool = False
     ignore_corruption: bool = False
     max_partition_rows: int = MAX_PARTITION_ROWS
+
+    @property
+    def of_read(self) -> dict[str, str]:
+        """Options of who keeps the rows of what is read."""
+        return {} if self.on_schema_conflict is None else {"on_schema_conflict": self.on_schema_conflict}
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -122,6 +138,8 @@ class ReadOptions:
             bucket=given.get("bucket"),
             owner=given.get("owner"),
             prefix=given.get("prefix"),
+            where=where_of(given.get("where")),
+            on_schema_conflict=given.get("onSchemaConflict"),
             strict=_flag(given, "strict"),
             ignore_corruption=_flag(given, "ignoreCorruption"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
@@ -270,8 +288,8 @@ def _known(key: str, known: Mapping[str, str]) -> str:
     if key.lower() == "filterpushdown":
         raise InvalidOption(
             "Filters of a query cannot narrow what is read: Spark would use them for other queries of the same DataFrame too.",
-            next_step="Leave the option filterPushdown out. Name what to read with bucket, owner, prefix and columns, or scan with where "
-            "in Python.",
+            next_step="Leave the option filterPushdown out. Name what to read with the options where, bucket, owner, prefix "
+            "and columns.",
         )
     name = known.get(key.lower())
     if name is None and key.lower() in map(str.lower, _ONLY_OF_STREAMS):
@@ -381,8 +399,9 @@ def given_options(
     """The options of a read as Spark carries them."""
     given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
     given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
-    columns = options.get("columns")
+    columns, where = options.get("columns"), options.get("where")
     named = {} if columns is None or isinstance(columns, str) else {"columns": ",".join(columns)}
+    named |= {} if where is None or isinstance(where, str) else {"where": where_text(where)}
     return given | {name: _text(value) for name, value in {**options, **named}.items()}
 
 

@@ -25,7 +25,7 @@ from .types import quoted
 
 _AT_ONCE = 4
 """Tables of which frames are made at once: both this process and Spark's wait for the store, and for each other."""
-_OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "readchangefeed", "readdifference"})
+_OF_ONE_TABLE = frozenset({"table", "columns", "bucket", "owner", "prefix", "where", "readchangefeed", "readdifference"})
 
 
 def register(spark: SparkSession) -> None:
@@ -49,7 +49,8 @@ def read(
 ) -> DataFrame:
     """The rows of a table at one cut, fixed now, of which Spark's own Parquet reader reads nearly all where it can.
 
-    ``options`` are those of ``format("bucketcatalog")``, of which ``columns`` may be a list. ``native``: True raises ``InvalidOption``
+    ``options`` are those of ``format("bucketcatalog")``, of which ``columns`` may be a list and ``where`` conditions as a scan takes them.
+    ``native``: True raises ``InvalidOption``
     where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems
     call the catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
     """

@@ -36,6 +36,8 @@ class DefaultSource(DataSource):
     bucket                only this bucket's rows; reads no other key range
     owner                 only this owner's rows; needed where several owners have a bucket of that name
     prefix                only names that begin so; with ``bucket`` it reads no other key range
+    where                 conditions as JSON: {"name": "a", "size": {">=": 1, "<": 9}, "key": ["a", "b"], "path": {"prefix": "x"}}
+    onSchemaConflict      of data tables: cast, error or skip, for files with different columns
     strict                true: a forked timeline is an error instead of a warning
     ignoreCorruption      true: damaged and missing files are passed over, with a warning; the table ``damage`` lists what is missing
     maxPartitionRows      about the most rows a partition reads, as far as indexes tell; default 1,048,576. However small it is, rows are

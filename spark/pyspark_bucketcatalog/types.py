@@ -23,7 +23,7 @@ _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arro
 def spark_schema(schema: pa.Schema) -> StructType:
     """The columns as Spark knows them."""
     return from_arrow_schema(
-        pa.schema([pa.field(f.name, _widened(f.type), f.nullable) for f in schema]), prefer_timestamp_ntz=False
+        pa.schema([pa.field(f.name, _widened(f.type), f.nullable) for f in schema]), prefer_timestamp_ntz=True
     )
 
 
@@ -58,7 +58,11 @@ def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = []
     for field in schema:
         values = rows.column(field.name)
-        values = values if values.type.equals(field.type) else values.cast(field.type)
+        if not values.type.equals(field.type):
+            is_finer = (
+                pa.types.is_timestamp(values.type) and values.type.unit == "ns"
+            )  # Spark has no moments finer than microseconds
+            values = values.cast(field.type, safe=not is_finer)
         # Spark makes no column of nothing at all, which a cast of no rows is.
         columns.append(values if values.num_chunks else pa.chunked_array([pa.nulls(0, field.type)]))
     return pa.Table.from_arrays(columns, schema=schema)

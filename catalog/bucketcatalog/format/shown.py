@@ -51,12 +51,12 @@ def shown_columns(
             return made
         columns[field.name] = made
     needed = {name for made in columns.values() for name in made.stored}
-    if alike := next(_alike(stored, needed), None):
+    if alike := next(differing_in_case(stored, needed), None):
         return f"{alike} are called alike but for case"
     return columns
 
 
-def _alike(fields: Iterable[pa.Field], needed: Set[str] | None = None) -> Iterator[str]:
+def differing_in_case(fields: Iterable[pa.Field], needed: Set[str] | None = None) -> Iterator[str]:
     """Names that stand side by side and differ in case alone, of those that are needed, or within: engines do not tell them apart."""
     first: dict[str, str] = {}
     fields = list(fields)
@@ -75,7 +75,31 @@ def _alike_within(kind: pa.DataType) -> Iterator[str]:
     elif pa.types.is_list(kind):
         yield from _alike_within(kind.value_type)
     elif pa.types.is_struct(kind):
-        yield from _alike(kind)
+        yield from differing_in_case(kind)
+
+
+def is_read_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether every engine reads a column of any file's as it was stored, and can make the wanted type of it without loss."""
+    if stored == wanted:
+        return _is_common(stored)
+    if pa.types.is_nested(stored) or not (_is_common(stored) and _is_common(wanted)):
+        return False
+    widens = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_timestamp)
+    return any(kind(stored) and kind(wanted) for kind in widens) or (pa.types.is_integer(stored) and pa.types.is_floating(wanted))
+
+
+def _is_common(kind: pa.DataType) -> bool:
+    """Whether engines have the type: finer moments than microseconds, times of day, durations and halves not all of them do."""
+    if pa.types.is_struct(kind):
+        return all(_is_common(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _is_common(kind.key_type) and _is_common(kind.item_type)
+    if pa.types.is_list(kind):
+        return _is_common(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != "ns")
+    simple = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_decimal128)
+    return kind in (pa.float32(), pa.float64(), pa.date32()) or any(known(kind) for known in simple)
 
 
 def _of_stamp(field: pa.Field, found: Mapping[Meaning, pa.Field]) -> Shown | str:

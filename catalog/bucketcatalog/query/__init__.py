@@ -6,6 +6,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
 
     damage      what is missing of a snapshot
     in_html     snapshots, reads and plans as a notebook shows them
+    row_tests   conditions on columns that no table declares
     files       a read as native files and what lies over them
     in_duckdb   a read as a relation of DuckDB, which reads the files itself
     in_polars   a read as a LazyFrame of Polars, which reads the files itself
@@ -14,7 +15,6 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     metadata    tables about the catalog itself
     listing     pages of names below a prefix, with groups
     snapshot    one cut, read as often as one likes, and the seam to who else answers for names that are no tables
-    row_tests   conditions on columns that no table declares
     blame       whose fault it was: what is wrong with a system, and what its code raises
     views       rows of a table under other names
     info        what a database is, how well it is kept, what needs doing

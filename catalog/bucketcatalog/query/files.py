@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UsageError
-from ..format.shown import Shown, shown_columns, unchecked
+from ..format.shown import Shown, differing_in_case, is_read_alike, shown_columns, unchecked
 from ..model.arrays import compared_fractions
 from ..model.render import output_schema, symbols_of
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, matching
 from ..state.plan import Part
 from ..state.untouched import Untouched
+from .row_tests import RowTest
 
 AT_HAND_BYTES = 8 << 20
 """So much of what lies over files is read at once, and kept."""
@@ -65,22 +66,26 @@ class Rows(Streamed, Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a table's rows: the columns of ``schema``, of those that meet ``where``."""
+    """What is asked of rows: the columns of ``schema``, of those that meet ``where``.
 
-    table: Table
-    part: Part
+    Conditions are about the columns of ``tested``, and allow the values of ``allowed``.
+    """
+
     schema: pa.Schema
     where: Where
+    tested: pa.Schema
+    allowed: Mapping[str, pa.Array]
 
-    @cached_property
-    def tested(self) -> pa.Schema:
-        """The columns that conditions are about."""
-        return output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(self.where))
+    @classmethod
+    def of_table(cls, table: Table, part: Part, schema: pa.Schema, where: Where) -> Asked:
+        """Of the rows of a table."""
+        tested = output_schema(table, tombstones=part is Part.TOMBSTONES, columns=list(where))
+        return cls(schema, where, tested, allowed_values(table, where, tested))
 
-    @cached_property
-    def allowed(self) -> dict[str, pa.Array]:
-        """The values that conditions allow."""
-        return allowed_values(self.table, self.where, self.tested)
+    @classmethod
+    def of_columns(cls, schema: pa.Schema, test: RowTest) -> Asked:
+        """Of rows that no table declares."""
+        return cls(schema, test.where, test.tested, test.allowed)
 
     @cached_property
     def compared(self) -> dict[str, pa.Array]:
@@ -152,11 +157,11 @@ class Files:
     why: str | None = None
 
 
-def native_files(found: Untouched, asked: Asked, url: str) -> tuple[NativeFile, ...] | str:
+def native_files(found: Untouched, table: Table, asked: Asked, url: str) -> tuple[NativeFile, ...] | str:
     """The files as natively read ones, or why one of them has to be read by this package; files without columns that are asked for too."""
     native: list[NativeFile] = []
     for file in found.files:
-        columns = shown_columns(file.layout.schema, file.may_be_null, asked.table, asked.every)
+        columns = shown_columns(file.layout.schema, file.may_be_null, table, asked.every)
         if isinstance(columns, str):
             return f"{columns}, in {file.name}"
         stored = {name for made in columns.values() for name in made.stored}
@@ -165,6 +170,22 @@ def native_files(found: Untouched, asked: Asked, url: str) -> tuple[NativeFile, 
         place = f"{url.rstrip('/')}/{file.name}"
         native.append(NativeFile(file.name, place, file.size, file.rows, file.left_out, columns, file.layout.schema, asked))
     return tuple(native)
+
+
+def plain_file(name: str, size: int, rows: int, schema: pa.Schema, asked: Asked, url: str) -> NativeFile | str:
+    """A file that is no segment as a natively read one, or why it has to be read by this package.
+
+    Its columns, by their names, are those of the rows, of the same types or of ones that were widened; columns that it lacks are null.
+    """
+    if alike := next(differing_in_case(schema, {*asked.every.names}), None):
+        return f"{alike} are called alike but for case"
+    columns: dict[str, Shown] = {}
+    for wanted in asked.every:
+        at = schema.get_field_index(wanted.name)
+        if at >= 0 and not is_read_alike(schema.field(at).type, wanted.type):
+            return f"the column {wanted.name!r} is stored as {schema.field(at).type}, which engines read otherwise"
+        columns[wanted.name] = Shown(wanted.type, (wanted.name,) if at >= 0 else ())
+    return NativeFile(name, f"{url.rstrip('/')}/{name}", size, rows, pa.array([], pa.int64()), columns, schema, asked)
 
 
 def alike(files: Iterable[NativeFile]) -> list[list[NativeFile]]:

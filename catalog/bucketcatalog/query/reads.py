@@ -108,6 +108,11 @@ class Read(InBatches):
     def explain(self) -> str:
         """What is read and what is skipped, in a few lines."""
 
+    @property
+    def lies_in_files(self) -> bool:
+        """Whether its rows are those of Parquet files, which engines may read by themselves; if not, ``files`` has none."""
+        return False
+
     def files(self) -> Files:
         """The read as Parquet files that any engine reads, and what lies over them.
 

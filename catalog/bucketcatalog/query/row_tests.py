@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidOption
+from ..errors import InvalidOption, InvalidTime
 from ..model.arrays import Mask, comparable, one_chunk
 from ..model.keys import after_prefix
 from ..model.tables import Table
@@ -74,7 +75,7 @@ class RowTest:
 
     def __init__(self, name: str, where: Where, schema: pa.Schema) -> None:
         self._table = Table(name, (), ())
-        self.where: Where = {column: _of_times(name, column, condition, schema) for column, condition in where.items()}
+        self.where: Where = {column: _of_text(name, column, condition, schema) for column, condition in where.items()}
         check(self._table, self.where, schema)
         self.tested = pa.schema([schema.field(column) for column in self.where])
 
@@ -84,12 +85,13 @@ class RowTest:
         return self._table.name
 
     @cached_property
-    def _allowed(self) -> Mapping[str, pa.Array]:
+    def allowed(self) -> Mapping[str, pa.Array]:
+        """The values that conditions name, by column, of a range its ends."""
         return allowed_values(self._table, self.where, self.tested)
 
     def of(self, rows: pa.Table) -> pa.ChunkedArray:
         """For each row, which has at least the tested columns, whether it meets every condition, of which there is at least one."""
-        return matching(rows, self.where, self._allowed)
+        return matching(rows, self.where, self.allowed)
 
     def met_by(self, rows: pa.Table) -> pa.Table:
         """The rows that meet every condition."""
@@ -198,26 +200,41 @@ def _is_true(mask: Any) -> Mask:
     return np.asarray(pc.fill_null(mask, False))
 
 
-def _of_times(name: str, column: str, condition: Any, schema: pa.Schema) -> Any:
-    """The condition with moments where its column has moments and the condition names them as people write them."""
+def _of_text(name: str, column: str, condition: Any, schema: pa.Schema) -> Any:
+    """The condition with values of its column's type where that is one that people write as text."""
     at = schema.get_field_index(column) if isinstance(column, str) else -1
     kind = schema.field(at).type if at >= 0 else pa.null()
-    if not pa.types.is_timestamp(kind) or condition is None or isinstance(condition, Prefix):
+    if not _is_written_as_text(kind) or condition is None or isinstance(condition, Prefix):
         return condition
+
+    def value(given: Any) -> Any:
+        try:
+            return _value(given, kind)
+        except (ValueError, ArithmeticError, InvalidTime, InvalidOption) as error:
+            raise InvalidOption(
+                f"The condition on column {column!r} of {name!r} does not fit: {str(error) or type(error).__name__}.",
+                next_step=f"Compare it with a value of its type, {kind}.",
+            ) from None
+
     if isinstance(condition, Between):
-        return replace(
-            condition, low=_moment(name, column, condition.low, kind), high=_moment(name, column, condition.high, kind)
-        )
-    return [_moment(name, column, value, kind) for value in listed(condition)]
+        return replace(condition, low=value(condition.low), high=value(condition.high))
+    return [value(each) for each in listed(condition)]
 
 
-def _moment(name: str, column: str, value: Any, kind: pa.TimestampType) -> Any:
-    if not isinstance(value, (str, datetime.datetime)):
-        return value
-    try:
-        moment = datetime_of(parse_time(value))
-    except InvalidOption as error:
-        raise InvalidOption(
-            f"The condition on column {column!r} of {name!r} does not fit: {error.message}", next_step=error.next_step
-        ) from None
-    return moment if kind.tz is not None else moment.replace(tzinfo=None)
+def _is_written_as_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+
+
+def _value(given: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_timestamp(kind) and isinstance(given, (str, datetime.datetime)):
+        moment = datetime_of(parse_time(given))
+        return moment if kind.tz is not None else moment.replace(tzinfo=None)
+    if not isinstance(given, str):
+        return given
+    if pa.types.is_date(kind):
+        return datetime.date.fromisoformat(given)
+    if pa.types.is_time(kind):
+        return datetime.time.fromisoformat(given)
+    if pa.types.is_decimal(kind):
+        return Decimal(given)
+    return float(given) if pa.types.is_floating(kind) else given

@@ -169,6 +169,11 @@ class Scan(Read):
         unmatched = Unmatched(self.task.table, self.task.conditions, self._stored)
         return list(unmatched.left_out_of(slices, self.task.part))
 
+    @property
+    def lies_in_files(self) -> bool:
+        """Nearly all of them."""
+        return True
+
     def files(self) -> Files:
         """See ``Read.files``. Reads the keys of what lies over the lowest level, and looks for them in its files."""
         table, part, where = self.task.table, self.task.part, dict(self.task.where)
@@ -178,7 +183,7 @@ class Scan(Read):
         native = (
             found
             if isinstance(found, str)
-            else native_files(found, Asked(table, part, self.schema, where), self._state.blocks.store.url)
+            else native_files(found, table, Asked.of_table(table, part, self.schema, where), self._state.blocks.store.url)
         )
         if isinstance(found, str) or isinstance(native, str):
             return Files(self.schema, (), self, why=str(native))

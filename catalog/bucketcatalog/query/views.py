@@ -263,6 +263,11 @@ class ViewScan(Read):
         for batch in self.source.to_batches():
             yield from self.projection.of(pa.Table.from_batches([batch])).combine_chunks().to_batches()
 
+    @property
+    def lies_in_files(self) -> bool:
+        """Those of the table."""
+        return True
+
     def files(self) -> Files:
         """See ``Read.files``: none, for what engines show of them goes by the names of the table."""
         return Files(self.schema, (), self, why=f"it is a view, and its rows lie in the files of {self.view.of!r}")

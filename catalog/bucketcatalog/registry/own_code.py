@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..errors import BucketCatalogError, CatalogWarning, UnknownTable
 from ..query.blame import blaming, failed, shown
+from ..query.files import Files
 from ..query.reads import Read, ReadTask, refuse_options
 from ..query.snapshot import Reads, Snapshot
 from ..state.conditions import Where
@@ -107,6 +108,33 @@ class OwnRead(Read):
         with blaming(self._system, self._part):
             return self._read.to_arrow()
 
+    def only(self, columns: Sequence[str]) -> Read:
+        """The same rows with fewer columns."""
+        with blaming(self._system, self._part):
+            found = self._read.only(columns)
+            return OwnRead(self._system, self._part, found) if isinstance(found, Read) else self
+
+    @property
+    def lies_in_files(self) -> bool:
+        """Whether engines may read them."""
+        with blaming(self._system, self._part):
+            return self._read.lies_in_files
+
+    def files(self) -> Files:
+        """The read as files."""
+        with blaming(self._system, self._part):
+            return self._read.files()
+
+    def to_duckdb(self, connection: Any) -> Any:
+        """The rows as a relation of DuckDB's."""
+        with blaming(self._system, self._part):
+            return self._read.to_duckdb(connection)
+
+    def to_polars(self) -> Any:
+        """The rows as a LazyFrame."""
+        with blaming(self._system, self._part):
+            return self._read.to_polars()
+
     def explain(self) -> str:
         """What is read and what is skipped."""
         with blaming(self._system, self._part):
@@ -155,11 +183,21 @@ class OwnWrites:
         if not isinstance(begun, Parts):
             raise failed(self.system, part, f"{shown(begun)} came of it, and not Parts")
 
-        def finish(transaction: WriteTransaction, written: Sequence[Any]) -> None:
-            with blaming(self.system, part):
-                begun.finish(transaction, written)
+        return Parts(OwnPartTask(self.system, part, begun.task), OwnFinish(self.system, part, begun.finish))
 
-        return Parts(OwnPartTask(self.system, part, begun.task), finish)
+
+@dataclass(frozen=True)
+class OwnFinish:
+    """What names parts in a transaction, in whichever process commits it."""
+
+    system: str
+    part: str
+    finish: Callable[[WriteTransaction, Sequence[Any]], None]
+
+    def __call__(self, transaction: WriteTransaction, written: Sequence[Any]) -> None:
+        """See ``Parts``."""
+        with blaming(self.system, self.part):
+            self.finish(transaction, written)
 
 
 @dataclass(frozen=True)

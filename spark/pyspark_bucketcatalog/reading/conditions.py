@@ -24,28 +24,37 @@ from ..options import ReadOptions
 
 OWNER = "owner"
 _MOST_NAMED = 5
+_OF_ROWS = {"bucket": "bucket", OWNER: OWNER, "prefix": "prefix", "where": "where", "on_schema_conflict": "onSchemaConflict"}
 
 
 def conditions(snapshot: Snapshot, asked: ReadOptions) -> dict[str, Any]:
     """What the options demand of rows; ``NotFound`` where there is no such bucket, ``InvalidOption`` where an option does not fit."""
     if asked.bucket is None and asked.owner is None and asked.prefix is None:
-        return {}
+        return dict(asked.where)
     read = snapshot.scan(asked.table)
     if isinstance(read, ViewScan):
         below = _of_table(snapshot, replace(asked, table=read.view.of))
-        return {_shown(read.view, column): condition for column, condition in below.items()}
+        return _with_where({_shown(read.view, column): condition for column, condition in below.items()}, asked)
     if not isinstance(read, Scan):
         raise InvalidOption(
             f"{asked.table!r} is no table of the catalog.", next_step="Leave the options bucket, owner and prefix out."
         )
-    return _of_table(snapshot, asked)
+    return _with_where(_of_table(snapshot, asked), asked)
 
 
 def conditions_between(start: Snapshot | None, end: Snapshot, asked: ReadOptions) -> dict[str, Any]:
     """The same of what lies between two snapshots: a bucket is also one that only the start has, or that has ended."""
     table = changed_table(end, asked.table)
     others = () if start is None else (Snapshot(end.files, start.view, end.definitions),)
-    return _on_columns([end, *others], table, asked, deleted=True)
+    return _with_where(_on_columns([end, *others], table, asked, deleted=True), asked)
+
+
+def _with_where(found: dict[str, Any], asked: ReadOptions) -> dict[str, Any]:
+    """The conditions with those of the option ``where``; ``InvalidOption`` for a column that both are about."""
+    both = next((column for column in asked.where if column in found), None)
+    if both is not None:
+        raise InvalidOption(f"The options name {both!r} twice.", next_step="Leave it out of where, or the other option out.")
+    return {**found, **asked.where}
 
 
 def _shown(view: View, column: str) -> str:
@@ -88,9 +97,11 @@ def _owner(table: Table, owner: str) -> str:
 
 def refuse_conditions(asked: ReadOptions) -> None:
     """``InvalidOption`` where options are given that a table about the catalog has no columns for."""
-    for name in ("bucket", OWNER, "prefix"):
-        if getattr(asked, name) is not None:
-            raise InvalidOption(f"Table {asked.table!r} is about the catalog itself.", next_step=f"Leave the option {name} out.")
+    for name, option in _OF_ROWS.items():
+        if getattr(asked, name) not in (None, {}):
+            raise InvalidOption(
+                f"Table {asked.table!r} is about the catalog itself.", next_step=f"Leave the option {option} out."
+            )
 
 
 def _of_bucket(snapshots: Sequence[Snapshot], table: Table, asked: ReadOptions, *, deleted: bool) -> dict[str, Any]:

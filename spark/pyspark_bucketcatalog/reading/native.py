@@ -219,6 +219,8 @@ def _literal(value: pa.Scalar) -> Column | None:
     """A value that a column is compared with, None for null. Times are numbers: Spark's client knows no time before the year 1582 well."""
     if not value.is_valid:
         return None
+    if pa.types.is_timestamp(value.type) and value.type.tz is None:
+        return F.lit(value.cast(pa.timestamp("us")).as_py().isoformat(sep=" ")).cast("timestamp_ntz")
     if pa.types.is_timestamp(value.type):
         return F.timestamp_micros(F.lit(value.cast(pa.timestamp("us", value.type.tz)).value))
     return F.lit(Decimal(value.as_py()) if value.type == pa.uint64() else value.as_py())  # which no long of Java's holds

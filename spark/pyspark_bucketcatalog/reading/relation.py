@@ -23,7 +23,6 @@ from bucketcatalog.query.database import MetadataTask
 from bucketcatalog.query.difference import Diff, diff_schema
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.reads import Read, ReadTask
-from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.query.views import Projection, ViewScan
 from bucketcatalog.state.conditions import Where
@@ -121,7 +120,7 @@ class TableRelation(Relation):
     @property
     def lies_in_files(self) -> bool:
         """Whether its rows are those of a table, and not something that a system makes when it is read."""
-        return isinstance(self._read(None, {}), Scan | ViewScan)
+        return self._read(None, {}).lies_in_files
 
     def in_files(self) -> tuple[Read, Projection | None]:
         """The read whose ``files`` hold the columns that are asked for; for a view its table's, and what is made of that."""
@@ -135,7 +134,7 @@ class TableRelation(Relation):
         self._read(self.options.columns, self.where)
 
     def _read(self, columns: Sequence[str] | None, where: Where) -> Read:
-        read = self.snapshot.scan(self.options.table, columns=columns, where=where)
+        read = self.snapshot.scan(self.options.table, columns=columns, where=where, **self.options.of_read)
         assert isinstance(read, Read)
         return read
 

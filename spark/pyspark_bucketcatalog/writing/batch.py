@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,8 +17,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from bucketcatalog import InvalidOption, StaleBatch
-from bucketcatalog.write.staging import WrittenShare
 
+from .parts import PartsWrite, plan_parts
 from .write import Write, plan_write
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -27,16 +28,16 @@ _OF_QUERIES = ("checkpointlocation", "queryname")
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has put, and for which query."""
+    """What a task has put, as who commits it knows it, and for which query."""
 
-    shares: tuple[WrittenShare, ...]
+    shares: tuple[Any, ...]
     query: str | None = None
 
 
 class BatchWriter(DataSourceArrowWriter):
     """Writes the rows of a DataFrame as one transaction."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write | PartsWrite) -> None:
         self._write = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -56,7 +57,7 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes each batch of a query as a commit of one application: the query, or ``txnAppId``. Nothing is committed for no rows."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write | PartsWrite) -> None:
         self._write = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -65,7 +66,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
         return Written(self._of(query).put(iterator), query)
 
-    def _of(self, query: str | None) -> Write:
+    def _of(self, query: str | None) -> Write | PartsWrite:
         """The write, for the application that numbers the batches."""
         if self._write.asked.app_id is not None:
             return self._write
@@ -92,7 +93,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def make_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
     """The writer of a batch; errors as ``plan_write``."""
-    return BatchWriter(plan_write(given, schema, overwrite=overwrite))
+    return BatchWriter(_plan(given, schema, overwrite=overwrite))
 
 
 def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamWriter:
@@ -102,8 +103,12 @@ def make_stream_writer(given: Mapping[str, str], schema: StructType, *, overwrit
     own = {name: value for name, value in given.items() if name.lower() not in _OF_QUERIES}
     if any(name.lower() == "txnappid" for name in given):
         own["txnVersion"] = "0"  # until there is a batch
-    return StreamWriter(plan_write(own, schema, overwrite=overwrite))
+    return StreamWriter(_plan(own, schema, overwrite=overwrite))
 
 
-def _shares(messages: list[WriterCommitMessage | None]) -> list[WrittenShare]:
+def _plan(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> Write | PartsWrite:
+    return plan_parts(given, schema, overwrite=overwrite) or plan_write(given, schema, overwrite=overwrite)
+
+
+def _shares(messages: list[WriterCommitMessage | None]) -> list[Any]:
     return [share for message in messages if isinstance(message, Written) for share in message.shares]

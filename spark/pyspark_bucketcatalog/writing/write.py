@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from bucketcatalog import Catalog, CommitUnknown, InvalidOption, InvalidRows
+from bucketcatalog.format.transactions import Transaction
 from bucketcatalog.model.events import EventKind
 from bucketcatalog.model.names import NAME, host_writer, writer_id
 from bucketcatalog.model.tables import DataType, Table
@@ -28,6 +29,7 @@ from bucketcatalog.write.host_turn import host_turn
 from bucketcatalog.write.intake import VERSION_COLUMN, checked
 from bucketcatalog.write.shares import ShareTask, portions, share_task
 from bucketcatalog.write.staging import WrittenShare
+from bucketcatalog.write.transaction import WriteTransaction
 
 from ..executors import CatalogPlace
 from ..options import OPERATIONS, WRITER_PREFIX, WriteOptions
@@ -98,44 +100,69 @@ class Write:
 
         Where the store gives no answer in time, the commit is looked for: ``CommitUnknown`` where it is not there.
         """
-        catalog, asked = self.place.open(), self.asked
-        named = self.writer if asked.writer is not None else None
-        with host_turn(catalog.store, asked.database, named=named, default=writer_id(self.writer)) as chosen:
-            try:
-                with catalog.writer(chosen, database=asked.database) as writer:
-                    # An application may write to several tables by one number, as in foreachBatch.
-                    application = None if asked.app_id is None else f"{asked.app_id}:{asked.table}"
-                    with writer.transaction(operation=self.operation, app_id=application, app_version=asked.app_version) as tx:
-                        tx.adopt(shares)
-                return tx.committed
-            except CommitUnknown:
-                landed = _landed(self.place.open(), asked.database, chosen, shares)
-                if landed is None:
-                    raise
-                return landed
+        put = {segment.place for share in shares for segment in share.segments}
+        return committed_once(
+            self.place,
+            self.asked,
+            self.writer,
+            self.operation,
+            lambda tx: tx.adopt(shares),
+            lambda transaction: any(segment.place in put for segment in transaction.segments),
+        )
 
 
-def _landed(catalog: Catalog, database: str, writer: str, shares: Sequence[WrittenShare]) -> Committed | None:
-    """The commit that names what was put, if there is one, be it covered by a checkpoint by now or not."""
-    put = {segment.place for share in shares for segment in share.segments}
+def committed_once(
+    place: CatalogPlace,
+    asked: WriteOptions,
+    writer: str,
+    operation: str,
+    fill: Callable[[WriteTransaction], None],
+    is_this: Callable[[Transaction], bool],
+) -> Committed | None:
+    """A transaction that ``fill`` fills, committed once; see ``Write.commit``. ``is_this`` knows it where its answer was lost."""
+    catalog = place.open()
+    named = writer if asked.writer is not None else None
+    with host_turn(catalog.store, asked.database, named=named, default=writer_id(writer)) as chosen:
+        try:
+            with catalog.writer(chosen, database=asked.database) as held:
+                # An application may write to several tables by one number, as in foreachBatch.
+                application = None if asked.app_id is None else f"{asked.app_id}:{asked.table}"
+                with held.transaction(operation=operation, app_id=application, app_version=asked.app_version) as tx:
+                    fill(tx)
+            return tx.committed
+        except CommitUnknown:
+            landed = _landed(place.open(), asked.database, chosen, is_this)
+            if landed is None:
+                raise
+            return landed
+
+
+def _landed(catalog: Catalog, database: str, writer: str, is_this: Callable[[Transaction], bool]) -> Committed | None:
+    """The commit of a writer that is this one, if it is there, be it covered by a checkpoint by now or not."""
     files = catalog.database(database).files
     for head in reversed(list(files.transactions(writer))[-_MADE_SINCE:]):
         t = files.transaction(writer, head)
-        if any(segment.place in put for segment in t.segments):
+        if is_this(t):
             return Committed(t.revision, uuid_text(t.uuid), t.commit_time, f"{writer}@{t.revision}")
     return None
 
 
-def plan_write(given: Mapping[str, str], schema: StructType, *, overwrite: bool = False) -> Write:
-    """The write of rows of this schema; a typed error where the table does not take such rows, or they are to replace it."""
+def asked_of(given: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
+    """The options of a write; ``InvalidOption`` for what they cannot be, and where rows are to replace the table."""
     asked = WriteOptions.parse(given)
     if overwrite:
         raise InvalidOption(
             f"The table {asked.table!r} cannot be overwritten as a whole: its history would seem to end.",
             next_step='Write with mode("append"); bucketcatalog restore puts a table back to what it was.',
         )
+    return asked
+
+
+def plan_write(given: Mapping[str, str], schema: StructType, *, overwrite: bool = False) -> Write:
+    """The write of rows of this schema; a typed error where the table does not take such rows, or they are to replace it."""
+    asked = asked_of(given, overwrite=overwrite)
     place = CatalogPlace.of(asked.path, asked.storage)
-    writer = _writer_of(asked)
+    writer = writer_of(asked)
     rows = arrow_schema(schema)
     database = place.open().database(asked.database)
     put = share_task(database, writer, asked.table, EventKind.PUT)
@@ -154,7 +181,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, *, overwrite: bool 
     return Write(place, asked, tasks, by_column)
 
 
-def _writer_of(asked: WriteOptions) -> str:
+def writer_of(asked: WriteOptions) -> str:
     """Who writes: who was named, else the application's own, else this machine's."""
     if asked.writer is not None:
         return writer_id(asked.writer)

@@ -15,6 +15,7 @@
     write        rows written as files
     table        ``cat.data(NAME)``
     compact      small files made into large ones
+    cli/         what there is to type
 """
 
 from __future__ import annotations
@@ -30,5 +31,6 @@ SYSTEM = System(
     writes="bucketcatalog.systems.iox.write:WRITES",
     opens="bucketcatalog.systems.iox.table:DataTable",
     jobs="bucketcatalog.systems.iox.compact:JOBS",
+    commands="bucketcatalog.systems.iox.cli:app",
     collects={"iox.parquet_files": IN_CATALOG, "iox.delete_predicates": IN_CATALOG},
 )

@@ -91,14 +91,19 @@ def put_file(store: Store, rows: pa.Table, about: About) -> Written:
     """Put a file with these rows; ``InvalidRows`` where Parquet cannot have them."""
     data, metadata = _encoded(rows, about)
     store.put(about.path, data)
-    schema = bare(rows.schema)
+    return described(about, metadata, rows.schema, len(data))
+
+
+def described(about: About, metadata: Any, stored: pa.Schema, size: int) -> Written:
+    """What the catalog says of a file of that ``size``, given its footer's ``metadata`` and the schema of what is ``stored`` in it."""
+    schema = bare(stored)
     row = {
         "table": about.table,
         "partition": about.partition,
         "chunk": about.chunk,
         "path": about.path,
-        "size": len(data),
-        "rows": len(rows),
+        "size": size,
+        "rows": metadata.num_rows,
         "row_groups": metadata.num_row_groups,
         "schema": schema_id(schema),
         "key_columns": list(about.key_columns),

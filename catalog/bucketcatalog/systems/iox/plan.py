@@ -30,6 +30,7 @@ _OF_PART = {
     "row_groups": "of_groups",
     "partition": "partition",
     "chunk": "chunk",
+    "schema": "schema",
     "first_clock": "clock",
 }
 """What a part says of its file, by the columns of the table of files."""
@@ -97,12 +98,27 @@ class Plan:
 
     def tasks(self, most_rows: int) -> list[FilesTask]:
         """The files in tasks of at most about so many rows; those whose rows have to be compared are in one."""
+        merged = [parts for parts in self._by_partition if len(parts) > 1] if self.asked.key_columns else []
+        together = {part.path for parts in merged for part in parts}
+        alone = (part for part in self.parts if part.path not in together)
+        return [
+            *(FilesTask(self.asked, parts, is_merged=True) for parts in merged),
+            *_packed(self.asked, _divided(alone, most_rows), most_rows),
+        ]
+
+    @property
+    def alone(self) -> list[FilePart]:
+        """The files all of whose rows count, whatever others hold."""
         if not self.asked.key_columns:
-            return list(_packed(self.asked, _divided(self.parts, most_rows), most_rows))
-        found: list[FilesTask] = []
-        for _, parts in _by_partition(self.parts):
-            found.append(FilesTask(self.asked, parts, is_merged=len(parts) > 1))
-        return found
+            return [part for part in self.parts if part.is_whole]
+        return [parts[0] for parts in self._by_partition if len(parts) == 1 and parts[0].is_whole]
+
+    @cached_property
+    def _by_partition(self) -> list[tuple[FilePart, ...]]:
+        found: dict[str, list[FilePart]] = {}
+        for part in self.parts:
+            found.setdefault(part.partition, []).append(part)
+        return list(map(tuple, found.values()))
 
     @cached_property
     def read_groups(self) -> int:
@@ -114,7 +130,7 @@ def plan(snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: M
     """The plan of a read; ``InvalidOption`` for a column that no file has, ``SchemaConflict`` and ``KeyConflict`` for files that differ."""
     shape, table = live.merged(on), live.table
     schema = chosen(f"{BEGINS}{table}", available_of(shape.schema), shape.schema.names if columns is None else columns)
-    asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, tuple(live.predicates))
+    asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, tuple(live.predicates), live.by_schema)
     found = pruned(snapshot, live, asked.test, shape.schema, asked.key_columns or None)
     is_shown = np.asarray(pc.invert(pc.is_in(live.files["schema"], value_set=pa.array(list(shape.skipped), pa.string()))))
     is_left = np.zeros(len(live.files), dtype=bool)
@@ -203,10 +219,3 @@ def _packed(asked: DataAsked, parts: Iterable[FilePart], most_rows: int) -> Iter
         rows += part.rows_read
     if waiting:
         yield FilesTask(asked, tuple(waiting))
-
-
-def _by_partition(parts: Iterable[FilePart]) -> list[tuple[str, tuple[FilePart, ...]]]:
-    found: dict[str, list[FilePart]] = {}
-    for part in parts:
-        found.setdefault(part.partition, []).append(part)
-    return [(partition, tuple(some)) for partition, some in found.items()]

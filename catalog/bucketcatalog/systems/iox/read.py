@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from ...model.render import chosen
+from ...query.files import Asked, Files, NativeFile, plain_file
+from ...query.in_duckdb import native_relation
+from ...query.in_polars import native_frame
 from ...query.reads import BATCH_ROWS, Read, ReadTask
 from ...query.snapshot import Snapshot
+from ...store.base import Store
 from .files import SCHEMAS
 from .live import Live
 from .names import BEGINS, table_of
-from .plan import available_of, plan
+from .plan import Plan, available_of, plan
+from .reading import REQUESTED, FilePart
 from .schemas import OnConflict, on_conflict
 
 _TASK_ROWS = 1 << 20
@@ -21,11 +28,21 @@ _TASK_ROWS = 1 << 20
 class DataRead(Read):
     """The rows of a data table at a snapshot's cut: planned from the catalog alone, with no file opened."""
 
-    def __init__(
-        self, snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: Mapping[str, Any], on: OnConflict = "cast"
-    ) -> None:
-        self._snapshot = snapshot
-        self.plan = plan(snapshot, live, columns, where, on)
+    def __init__(self, store: Store, planned: Plan) -> None:
+        self._store = store
+        self.plan = planned
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        live: Live,
+        columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        on: OnConflict = "cast",
+    ) -> DataRead:
+        """The read of these columns of rows that meet the conditions; errors as ``plan``."""
+        return cls(snapshot.files.store, plan(snapshot, live, columns, where or {}, on))
 
     @property
     def schema(self) -> pa.Schema:
@@ -37,6 +54,11 @@ class DataRead(Read):
         """The columns of all files together, and what every data table shows on request."""
         return available_of(self.plan.asked.columns)
 
+    def only(self, columns: Sequence[str]) -> DataRead:
+        """The same rows with these columns alone."""
+        schema = chosen(self.plan.asked.name, self.available, columns)
+        return DataRead(self._store, replace(self.plan, asked=replace(self.plan.asked, schema=schema)))
+
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """Files, and parts of large ones."""
         return list(self.plan.tasks(most_rows))
@@ -44,8 +66,41 @@ class DataRead(Read):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows by partition and file, or where the table has a key by partition and key."""
         for task in self.plan.tasks(_TASK_ROWS):
-            for rows in task.read(self._snapshot.files.store):
+            for rows in task.read(self._store):
                 yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+    @property
+    def lies_in_files(self) -> bool:
+        """All of them."""
+        return True
+
+    def files(self) -> Files:
+        """See ``Read.files``: files all of whose rows count are read natively, the others by this package."""
+        asked = self.plan.asked
+        if of_place := [name for name in [*asked.schema.names, *asked.test.where] if name in REQUESTED]:
+            return Files(self.schema, (), self, why=f"no file has the column {of_place[0]!r}")
+        said = Asked.of_columns(asked.schema, asked.test)
+        native: list[NativeFile] = []
+        for part in self.plan.alone:
+            found = plain_file(part.path, part.size, part.rows, asked.schema_of(part), said, self._store.url)
+            if isinstance(found, str):
+                return Files(self.schema, (), self, why=f"{found}, in {part.path}")
+            native.append(found)
+        rest = self._of({part.path for part in self.plan.parts} - {file.name for file in native})
+        return Files(self.schema, tuple(native), rest, sum(part.rows_read for part in rest.plan.parts))
+
+    def _of(self, paths: set[str]) -> DataRead:
+        """The read of some of the files."""
+        parts: list[FilePart] = [part for part in self.plan.parts if part.path in paths]
+        return DataRead(self._store, replace(self.plan, parts=parts))
+
+    def to_duckdb(self, connection: Any) -> Any:
+        """See ``InBatches.to_duckdb``: DuckDB reads the files itself, where it can."""
+        return native_relation(connection, self.files(), self, self._store)
+
+    def to_polars(self) -> Any:
+        """See ``InBatches.to_polars``: Polars reads the files itself, where it can."""
+        return native_frame(self.files(), self, self._store)
 
     def explain(self) -> str:
         """How many files and row groups are read, and what is left out."""
@@ -84,7 +139,7 @@ class DataReads:
         """The read of a data table; None where there is none of that name."""
         table = table_of(name)
         live = None if table is None else Live.of(snapshot, table)
-        return None if live is None else DataRead(snapshot, live, columns, where, on_conflict(on_schema_conflict))
+        return None if live is None else DataRead.of(snapshot, live, columns, where, on_conflict(on_schema_conflict))
 
 
 READS = DataReads()

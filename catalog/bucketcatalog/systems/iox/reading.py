@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +20,7 @@ from ...store.base import Store
 from ...store.elsewhere import ObjectFile, local_path
 from .errors import DataMissing
 from .files import CHUNK, CLOCK, About
+from .names import BEGINS
 from .predicates import Predicate
 from .schemas import cast
 
@@ -43,6 +44,7 @@ class FilePart:
     of_groups: int
     partition: str
     chunk: str
+    schema: str
     clock: int
     row_groups: tuple[int, ...] | None = None
     without: tuple[str, ...] = ()
@@ -75,13 +77,22 @@ class DataAsked:
     columns: pa.Schema = field(repr=False)
     key_columns: tuple[str, ...] = ()
     predicates: tuple[Predicate, ...] = field(default=(), repr=False)
+    schemas: Mapping[str, pa.Schema] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the rows are of."""
+        return f"{BEGINS}{self.table}"
+
+    def schema_of(self, part: FilePart) -> pa.Schema:
+        """The columns that a file has."""
+        return self.schemas[part.schema]
 
     @cached_property
     def test(self) -> RowTest:
         """The conditions."""
-        return RowTest(
-            f"data.{self.table}", dict(self.where), pa.schema([*self.columns, *(pa.field(*each) for each in REQUESTED.items())])
-        )
+        shown = pa.schema([*self.columns, *(pa.field(*each) for each in REQUESTED.items())])
+        return RowTest(self.name, dict(self.where), shown)
 
     def needed(self, part: FilePart, *, to_merge: bool) -> dict[str, None]:
         """The columns that are needed of a file, each once."""

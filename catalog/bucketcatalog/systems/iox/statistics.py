@@ -120,7 +120,7 @@ def _stored(kind: pa.DataType, raw: Any, *, up: bool) -> Any:
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         times, per = _MICROS["ms" if kind.unit == "s" else kind.unit]
         return _in_range(-(-raw * times // per) if up else raw * times // per)
-    return raw
+    return int(raw) if isinstance(raw, bool) else raw
 
 
 def _in_range(number: int) -> int | None:

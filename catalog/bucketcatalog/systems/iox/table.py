@@ -163,7 +163,7 @@ class DataTable:
         leaves out the files that do not go together with older ones. ``UnknownTable`` where no file was ever added.
         """
         snapshot = self._snapshot(timestamp, version)
-        return DataRead(snapshot, self._live(snapshot), columns, where or {}, on_conflict(on_schema_conflict))
+        return DataRead.of(snapshot, self._live(snapshot), columns, where, on_conflict(on_schema_conflict))
 
     def close(self) -> None:
         """Give the writer up."""

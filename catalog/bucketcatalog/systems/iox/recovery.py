@@ -1,0 +1,199 @@
+"""What was there, worked out of what files and markers say of a data table: a function of values.
+
+A file that somebody added was there, unless a marker says that it was removed, or a compacted file has its rows. A compacted file was there,
+unless the rows that it has left are all in ones that were made later. What the catalog names already stays as it names it: a compaction
+of files of which it knows never committed, and a file of a write that has committed with another one like it is an attempt that lost.
+
+Whether a file was ever committed no file says. ``PERHAPS_UNCOMMITTED`` and ``SEVERAL_ATTEMPTS`` name those of which it matters.
+Source: persistence document, sections 1.3 ("Rebuildability", "Eventual Preservation") and 2.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...store.base import ObjectInfo
+from .findings import Finding
+from .footers import Marker, Stored
+
+Attempt = tuple[str, str, int, str]
+"""What attempts of one write have in common: write, partition, rows and schema."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the catalog names of a data table, live or ended: the chunks of its files, what they were made of, and what markers say."""
+
+    chunks: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    predicates: frozenset[str] = frozenset()
+    attempts: frozenset[Attempt] = frozenset()
+    key_columns: tuple[str, ...] | None = None
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Every chunk of which it knows anything."""
+        return self.chunks | self.claimed
+
+
+NOTHING = Known()
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What of a data table is taken in: files that count, files that have ended, what was deleted; and what is said of files."""
+
+    table: str
+    taken: Sequence[Stored] = field(repr=False)
+    ended: Sequence[Stored] = field(repr=False)
+    markers: Sequence[Marker] = field(repr=False)
+    findings: Sequence[Finding] = field(repr=False)
+
+
+def recovered(
+    table: str, files: Sequence[Stored], markers: Sequence[Marker], known: Known | None, is_young: Callable[[ObjectInfo], bool]
+) -> Recovered:
+    """What was there of a table, given its whole files and markers that the catalog does not name.
+
+    ``known`` is None where there is no catalog at all: then nothing is left alone for being young.
+    """
+    findings: list[Finding] = []
+    there = known or NOTHING
+    ripe = _Ripe(findings, is_young if known is not None else lambda _: False)
+    sound = [each for each in _of_one_key(_one_of_each(files, there, findings), there, findings) if ripe.has(each.info)]
+    told = [each for each in markers if each.predicate.id not in there.predicates and ripe.has(each.info)]
+    sound = [each for each in sound if not _is_undone(each, there, findings) and not _has_lost(each, there, findings)]
+    # What may be under way removes what nobody has taken in yet, as well: it would come back else.
+    removed = there.removed.union(*(each.predicate.chunks for each in markers if each.predicate.is_removal))
+    taken, ended = _divided(sound, there, removed, findings)
+    concerned = there.named.union(*(each.claims for each in sound), (each.about.chunk for each in sound))
+    about = [each for each in told if not concerned.isdisjoint(each.predicate.chunks)]
+    if known is None:
+        findings += _young(taken, about, is_young)
+    else:
+        findings += [Finding("PERHAPS_UNCOMMITTED", each.info.name, _NEVER_NAMED) for each in (*taken, *about)]
+    findings += _alike(taken)
+    return Recovered(table, taken, ended, about, findings)
+
+
+_NEVER_NAMED = "No commit names it: its writer has died before it could, or what had named it is lost."
+
+
+@dataclass(frozen=True)
+class _Ripe:
+    """Who is old enough for no commit to name it any more; what is not, is said to be under way."""
+
+    findings: list[Finding]
+    is_young: Callable[[ObjectInfo], bool]
+
+    def has(self, info: ObjectInfo) -> bool:
+        if self.is_young(info):
+            self.findings.append(Finding("UNDER_WAY", info.name, "It is so young that a commit may name it yet."))
+            return False
+        return True
+
+
+def _one_of_each(files: Iterable[Stored], known: Known, findings: list[Finding]) -> Iterator[Stored]:
+    """The files, of those that say that they are one chunk the oldest."""
+    first: dict[str, str] = {}
+    for each in sorted(files, key=lambda each: (each.info.modified_us, each.info.name)):
+        chunk = each.about.chunk
+        if chunk in known.chunks or chunk in first:
+            other = first.get(chunk, "a file that the catalog names")
+            findings.append(Finding("CHUNK_TAKEN", each.info.name, f"It has the chunk of {other}."))
+            continue
+        first[chunk] = each.info.name
+        yield each
+
+
+def _of_one_key(files: Iterable[Stored], known: Known, findings: list[Finding]) -> Iterator[Stored]:
+    """The files with the table's key, which the one that was added first says where the catalog does not."""
+    key = known.key_columns
+    for each in sorted(files, key=_age):
+        if key is None:
+            key = each.about.key_columns
+        if each.about.key_columns == key:
+            yield each
+        else:
+            said = ", ".join(each.about.key_columns) or "none"
+            findings.append(
+                Finding("KEY_CONFLICT", each.info.name, f"It says that the table's key is {said}, and it is {', '.join(key) or 'none'}.")
+            )
+
+
+def _is_undone(file: Stored, known: Known, findings: list[Finding]) -> bool:
+    """Whether it was made of files that the catalog names, and not committed with their end."""
+    if not file.is_compacted or known.named.isdisjoint(file.claims):
+        return False
+    findings.append(Finding("UNDONE_COMPACTION", file.info.name, "The catalog names files that it was made of, and not it."))
+    return True
+
+
+def _has_lost(file: Stored, known: Known, findings: list[Finding]) -> bool:
+    """Whether its write was committed with another file like it."""
+    if file.is_compacted or _attempt(file) not in known.attempts:
+        return False
+    findings.append(Finding("SEVERAL_ATTEMPTS", file.info.name, "Its write was committed with a file that has as many rows, and without it."))
+    return True
+
+
+def _attempt(file: Stored) -> Attempt:
+    return file.about.write, file.about.partition, file.written.row["rows"], file.written.row["schema"]
+
+
+def _divided(
+    files: Sequence[Stored], known: Known, removed: frozenset[str], findings: list[Finding]
+) -> tuple[list[Stored], list[Stored]]:
+    """Which files count, and which have ended; the latest compaction first, which has the rows of earlier ones."""
+    taken, ended = list[Stored](), list[Stored]()
+    covered = dict.fromkeys(known.claimed, "a file that the catalog names")
+    newest_first = sorted(files, key=_age, reverse=True)
+    for each in sorted(newest_first, key=lambda each: not each.is_compacted):
+        left = [chunk for chunk in each.claims if chunk not in removed]
+        if not left or each.about.chunk in removed:
+            findings.append(Finding("REMOVED", each.info.name, "A marker says that it was removed."))
+            ended.append(each)
+        elif all(chunk in covered for chunk in left):
+            findings.append(Finding("REPLACED", each.info.name, f"Its rows are in {covered[left[0]]}."))
+            ended.append(each)
+        else:
+            taken.append(each)
+            if each.is_compacted:
+                covered |= dict.fromkeys(each.claims, each.info.name)
+    return sorted(taken, key=_age), sorted(ended, key=_age)
+
+
+def _age(file: Stored) -> tuple[int, str]:
+    return file.added, file.about.chunk
+
+
+def _young(files: Iterable[Stored], markers: Sequence[Marker], is_young: Callable[[ObjectInfo], bool]) -> Iterator[Finding]:
+    """What was written so lately that it may not have been committed, of what nothing else names."""
+    named = frozenset[str]().union(*(each.predicate.chunks for each in markers))
+    why = "It is so young that what nobody has committed would not have been collected yet."
+    for each in files:
+        if not each.is_compacted and each.about.chunk not in named and is_young(each.info):
+            yield Finding("PERHAPS_UNCOMMITTED", each.info.name, why)
+    yield from (Finding("PERHAPS_UNCOMMITTED", each.info.name, why) for each in markers if is_young(each.info))
+
+
+def _alike(files: Iterable[Stored]) -> Iterator[Finding]:
+    """Files of one write and partition with as many rows and the same statistics: the same rows twice, or not."""
+    groups: dict[Attempt, list[Stored]] = {}
+    for each in files:
+        if not each.is_compacted:
+            groups.setdefault(_attempt(each), []).append(each)
+    for group in groups.values():
+        first: dict[str, str] = {}
+        for each in group if len(group) > 1 else ():
+            said = str(each.written.statistics.drop_columns(["chunk"]).to_pylist())
+            if said in first:
+                yield Finding("SEVERAL_ATTEMPTS", each.info.name, f"It is of the write of {first[said]}, and has as many rows and the same statistics.")
+            first.setdefault(said, each.info.name)
+
+
+def as_written(file: Stored, added: object) -> Stored:
+    """The file with the time at which it was added in its row."""
+    return replace(file, written=replace(file.written, row={**file.written.row, "added": added}))
