@@ -5,6 +5,7 @@ Before it come queries and writers, as for all of ``maintain``; after it the cat
 
 ::
 
+    authority     whose word counts of data in the catalog
     judge         which versions may be forgotten, whose data is needed, what tags pin
     boundaries    how far boundaries reach, when they are waited out, and which ends each has seen
     parents       parents that are live, have ended, or are somebody else's

@@ -20,6 +20,7 @@ from ...state.contents import Contents, TableState
 from ...state.orders import plan_ended
 from ...state.plan import Part
 from ...write.references import ids
+from .authority import of_others, unheard
 from .boundaries import DataBoundary
 from .judge import Ends, Held, Pins, judge, masked
 from .parents import Distinct, ParentIds, parent_ids, says_external, state_rows
@@ -95,7 +96,8 @@ def candidates_in(facts: Facts, table: Table, rules: Rules, space: Space) -> tup
 
     A row that says that its children's data is somebody else's is none: nobody is to forget that.
     """
-    judged = judge(facts, ends=rules.ends(table), pins=rules.pins, external=np.zeros(len(facts), dtype=bool))
+    nobody = np.zeros(len(facts), dtype=bool)
+    judged = judge(facts, ends=rules.ends(table), pins=rules.pins, external=nobody, unheard=unheard(facts, table))
     chosen = judged.candidates
     if table.name in rules.children:
         chosen = chosen & ~says_external(facts, table)
@@ -103,7 +105,8 @@ def candidates_in(facts: Facts, table: Table, rules: Rules, space: Space) -> tup
     schema = candidate_schema(table)
     shown = render(found, table, output_schema(table, columns=schema.names[:-3]))
     own = ids(found, table.by_name[table.id]) if table.id is not None else pa.nulls(len(found), pa.binary())
-    columns = [*shown.columns, space.references(found, table), own, pa.array(rules.external(found, table))]
+    external = rules.external(found, table) | of_others(found, table)
+    columns = [*shown.columns, space.references(found, table), own, pa.array(external)]
     return pa.table(columns, schema=schema), int(judged.pinned.sum())
 
 
@@ -115,7 +118,8 @@ def count_waiting(facts: Facts, limit: int, known: DataBoundary) -> tuple[int, i
 
 def needed_in(facts: Facts, table: Table, rules: Rules, space: Space) -> pa.Array:
     """The references in a space that versions among the rows of a state need, or may, each once."""
-    judged = judge(facts, ends=rules.ends(table), pins=rules.pins, external=rules.external(facts, table))
+    external = rules.external(facts, table)
+    judged = judge(facts, ends=rules.ends(table), pins=rules.pins, external=external, unheard=unheard(facts, table))
     return space.named(facts.filter(pa.array(judged.needs)), table).drop_null().unique()
 
 

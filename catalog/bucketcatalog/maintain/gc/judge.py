@@ -176,10 +176,13 @@ class Judged:
     pinned: Mask
 
 
-def judge(facts: Facts, *, ends: Ends, pins: Pins, external: Mask) -> Judged:
-    """Judge the rows of a state by the ends that count; ``external`` says which rows have an external parent."""
+def judge(facts: Facts, *, ends: Ends, pins: Pins, external: Mask, unheard: Mask) -> Judged:
+    """Judge the rows of a state by the ends that count.
+
+    ``external`` says which rows have an external parent, ``unheard`` which were ended by who has no say in their data.
+    """
     versions: Mask = facts.numbers("_kind") == Kind.VERSION
-    old = ends.count(facts)
+    old = ends.count(facts) & ~unheard
     tagged = old & pins.live(facts)
     there = old & (facts.numbers("_purged") == 0)
     return Judged(there & ~tagged, versions & (~old | tagged | external), there & tagged)

@@ -42,10 +42,10 @@ def collected(world: World, **options: Any) -> Collected:
 
 
 def used_again(world: World, *tables: str, live: dict[str, Any], ended: dict[str, Any]) -> None:
-    """A row of ``own.live`` stays, and one of ``own.ended`` ends."""
+    """A row of ``own.live`` stays, and one of ``own.ended`` ends, by who has a say in anybody's data."""
     catalog = world.catalog()
     catalog.register(declaring(*tables))
-    writer = world.writer("w", catalog=catalog)
+    writer = world.writer("maintainer-w", catalog=catalog)
     world.commit(writer, ("put", "own.live", {"k": "a", **live}), ("put", "own.ended", {"k": "b", **ended}))
     world.commit(writer, ("delete", "own.ended", {"k": "b"}))
 
@@ -74,7 +74,7 @@ def test_a_path_in_the_catalog_is_one_whatever_its_column_is_called(says: Sequen
     options: Any = {"workers": in_catalog(world, *says)} if says else {"deleter": deleter}
     done = collected(world, **options)
     assert (done.shared, done.purged, done.garbage) == (1, 1, 0) and objects(world) == [PATH]
-    world.commit(world.writer("w"), ("delete", "own.live", {"k": "a"}))
+    world.commit(world.writer("maintainer-w"), ("delete", "own.live", {"k": "a"}))
     if says != ["own.ended"]:
         assert collected(world, **options).deleted == 1 and not objects(world)
 
@@ -112,7 +112,7 @@ def test_what_has_one_name_at_a_url_is_one_whatever_the_types_and_order_of_its_c
     url = f"{tmp_path}/{'/'.join(f'{{{column}}}' for column in sorted(by_live))}"
     done = collected(world, data_url=url)
     assert (done.shared, done.purged, done.garbage) == (1, 1, 0) and file.exists()
-    world.commit(world.writer("w"), ("delete", "own.live", {"k": "a"}))
+    world.commit(world.writer("maintainer-w"), ("delete", "own.live", {"k": "a"}))
     assert collected(world, data_url=url).deleted == 1 and not file.exists()
 
 
@@ -162,12 +162,12 @@ def test_a_url_in_the_catalog_names_what_a_path_does(how: str, by_url: bool, tmp
     path: Any = ([("manifest", STRING)], {"manifest": name})
     live, ended = (path, (columns, of)) if by_url else ((columns, of), path)
     used_again(world, message("live", *live[0]), message("ended", *ended[0]), live=live[1], ended=ended[1])
-    world.commit(world.writer("w"), ("put", "own.ended" if by_url else "own.live", {"k": "of no data"}))
+    world.commit(world.writer("maintainer-w"), ("put", "own.ended" if by_url else "own.live", {"k": "of no data"}))
     by_table = {"own.live" if by_url else "own.ended": InCatalog(store, "default")}
     deleters = Deleters(by_table, Deleting(DataPlace.open(f"{tmp_path}/{url}", None, store)))
     done = collected(world, workers=lambda _: InProcess(deleters))
     assert (done.shared, done.purged, done.garbage) == (1, 1, 0) and objects(world) == [name]
-    world.commit(world.writer("w"), ("delete", "own.live", {"k": "a"}))
+    world.commit(world.writer("maintainer-w"), ("delete", "own.live", {"k": "a"}))
     assert collected(world, workers=lambda _: InProcess(deleters)).deleted == 1 and not objects(world)
 
 
@@ -209,8 +209,8 @@ def test_of_tables_of_all_types_and_orders_the_data_stays_whose_name_a_live_row_
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(name)
-    world.commit(world.writer("w", catalog=catalog), *puts)
-    world.commit(world.writer("w", catalog=catalog), *gone)
+    world.commit(world.writer("maintainer-w", catalog=catalog), *puts)
+    world.commit(world.writer("maintainer-w", catalog=catalog), *gone)
     deleters = Deleters(
         {"own.paths": InCatalog(store, "default")}, Deleting(DataPlace.open(f"{folder}/{{of}}/{{to}}", None, store))
     )
@@ -230,7 +230,7 @@ def test_bytes_that_are_no_text_name_no_object_and_the_rest_is_collected(tmp_pat
     world, columns = World(), [("of", BYTES), ("to", STRING)] if "to" in url else [("of", BYTES)]
     catalog = world.catalog()
     catalog.register(declaring(message("ended", *columns)))
-    writer = world.writer("w", catalog=catalog)
+    writer = world.writer("maintainer-w", catalog=catalog)
     rows = [{"k": key, **{name: {"of": of, "to": "t"}[name] for name, _ in columns}} for key, of in (("a", b"\xff"), ("b", b"b"))]
     world.commit(writer, ("put", "own.ended", rows))
     world.commit(writer, *(("delete", "own.ended", {"k": key}) for key in "ab"))
