@@ -333,6 +333,7 @@ class Catalog:
         """
         from .maintain.restore import plan_restore, restore
 
+        self.registry.refuse_alone(table)
         opened = self._existing(database).of_trusted()
         if dry_run:
             return plan_restore(opened, table, timestamp, version, with_purged=with_purged)

@@ -169,6 +169,11 @@ SYSTEM: Mapping[str, Requirement] = {
         'Write collects={"crates.parts": IN_CATALOG}',
         _code("a function, or IN_CATALOG", 'IN_CATALOG, or "crates.labels:peeler"', but=IN_CATALOG),
     ),
+    "restored_by": _by_name(
+        "a mapping of tables to what restores them",
+        'Write restored_by={"crates.parts": "crates.restore"}',
+        _text("text", '"crates.restore"'),
+    ),
 }
 """What the fields of a system itself take."""
 

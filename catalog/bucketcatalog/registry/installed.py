@@ -115,6 +115,15 @@ class Registry:
                 f"The table {name!r} is the system {owner.name!r}'s, which declares it.", next_step="Give yours another name."
             )
 
+    def refuse_alone(self, name: str) -> None:
+        """``InvalidOption`` for restoring a table that means nothing without others of its system."""
+        owner = self.system(name.partition(".")[0]) if isinstance(name, str) and "." in name else None
+        if owner is not None and name in owner.restored_by:
+            raise InvalidOption(
+                f"The table {name!r} means nothing without others, which have to be restored with it.",
+                next_step=f"Use {owner.restored_by[name]}.",
+            )
+
     @property
     def beside(self) -> Beside:
         """What databases are opened with."""

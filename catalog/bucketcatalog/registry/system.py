@@ -36,7 +36,8 @@ class System:
 
     ``declarations`` is the module of a compiled ``.proto``. ``names`` are what may stand before the dot of names that it reads or takes
     rows for, beside its own. ``collects`` says how data of its tables is deleted: ``IN_CATALOG`` where references are paths below writers'
-    ``data/``, else a function of the catalog's store that gives a callable such as ``Catalog.collect`` takes.
+    ``data/``, else a function of the catalog's store that gives a callable such as ``Catalog.collect`` takes. ``restored_by`` says of
+    tables that mean nothing without each other what restores them together: of themselves they are not.
 
     Code is named as ``module:name``: the functions of ``collects``; ``commands``, a typer app, which is ``bucketcatalog NAME ...``;
     ``reads`` and ``writes``, who answers and takes rows for names that are no tables (``Reads``, ``Writes``); ``opens``, what is called
@@ -54,6 +55,7 @@ class System:
     opens: str = ""
     jobs: str = ""
     collects: Mapping[str, str] = field(default_factory=dict)
+    restored_by: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> dict[str, Table]:

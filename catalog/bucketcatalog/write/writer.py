@@ -237,6 +237,13 @@ class Writer:
             self._applications = {id_: result for (writer, id_), result in latest.items() if writer == self.id}
         return self._applications
 
+    def has_committed(self, app_id: str, app_version: int) -> bool:
+        """Whether an application has committed that version here, or a later one: a transaction of it adds nothing any more."""
+        with self._turn:
+            self._open_timeline()
+            last = self._application_results().get(app_id)
+            return last is not None and app_version <= last.version
+
     def checkpoint(
         self,
         *,

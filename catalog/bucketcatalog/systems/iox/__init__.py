@@ -13,8 +13,14 @@
     plan         which files and row groups a read opens
     read         reads of ``data.NAME``
     write        rows written as files
-    table        ``cat.data(NAME)``
     compact      small files made into large ones
+    restore      a table as it was at another cut
+    table        ``cat.data(NAME)``
+    findings     what rebuilding and verifying say of files
+    footers      what lies below the folders of data, and says of itself
+    recovery     what was there, as far as files and markers tell
+    rebuild      the catalog made anew from the files
+    verify       whether the files are what the catalog says
     cli/         what there is to type
 """
 
@@ -32,5 +38,8 @@ SYSTEM = System(
     opens="bucketcatalog.systems.iox.table:DataTable",
     jobs="bucketcatalog.systems.iox.compact:JOBS",
     commands="bucketcatalog.systems.iox.cli:app",
+    restored_by=dict.fromkeys(
+        ("iox.parquet_files", "iox.delete_predicates", "iox.statistics", "iox.schemas"), "cat.data(TABLE).restore(timestamp=...)"
+    ),
     collects={"iox.parquet_files": IN_CATALOG, "iox.delete_predicates": IN_CATALOG},
 )

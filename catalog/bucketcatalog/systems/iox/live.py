@@ -3,15 +3,17 @@
 A file that somebody added *is* where its rows were added. One that compaction has made has the rows of such files, its *origins*. However
 many compactions ran at once, and whatever was removed meanwhile:
 
-1. the rows of an origin count once: in that file itself while it is live, else in the first of the live ones that have them;
-2. what a predicate says of an origin does not count, unless compaction had read the predicate: then it has no such rows.
+1. what a predicate says of an origin does not count, unless compaction had read the predicate: then it has no such rows;
+2. the other rows of an origin count once: in the file that was added last of the live ones that have them.
 
-So compaction needs no turn of its own among writers, and what it has made of files never changes which rows count.
+So compaction needs no turn of its own among writers, and what it has made of files never changes which rows count. That it is the last
+matters: a compaction may end a file because another one has its rows, while somebody ends that one too; but who does has made a file of
+it, which is added later than both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import InvalidOption
 from ...model.arrays import Positions, one_chunk
+from ...query.row_tests import Comparison
 from ...query.snapshot import Snapshot
 from ...write.transaction import WriteTransaction
 from .errors import KeyConflict
@@ -27,6 +31,7 @@ from .files import FILES, SCHEMAS
 from .predicates import Predicate, predicates_of
 from .schemas import Merged, OnConflict, Seen, merged
 from .statistics import TABLE as STATISTICS
+from .statistics import columns_of
 
 _COLUMNS = (
     "partition",
@@ -69,15 +74,26 @@ class Live:
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that tell rows apart, none where nothing does; ``KeyConflict`` where files say different things of it."""
-        said = [tuple(key or ()) for key in self.files["key_columns"].to_pylist()]
+        files = self.counting
+        said = [tuple(key or ()) for key in files["key_columns"].to_pylist()]
         different = next((at for at, key in enumerate(said) if key != said[0]), None)
         if different is not None:
-            one, other = (self.files["path"][at].as_py() for at in (0, different))
+            one, other = (files["path"][at].as_py() for at in (0, different))
             raise KeyConflict(
                 f"Files of data table {self.table!r} have different keys: {one} says {list(said[0])}, {other} {list(said[different])}.",
                 next_step="Remove one of the two, and append its rows with the other's key.",
             )
         return said[0] if said else ()
+
+    def refuse_outside_of_key(self, conditions: Iterable[Comparison]) -> None:
+        """``InvalidOption`` for a condition, in a table with a key, on a column that is none of it: newer rows may have replaced such."""
+        key = self.key_columns
+        outside = [each.column for each in conditions if key and each.column not in key]
+        if outside:
+            raise InvalidOption(
+                f"Rows of data table {self.table!r} are told apart by {', '.join(key)}, and {outside[0]!r} is none of these.",
+                next_step="Name the rows by columns of the key: what other columns say may have been replaced by newer rows.",
+            )
 
     @cached_property
     def by_schema(self) -> dict[str, pa.Schema]:
@@ -86,9 +102,11 @@ class Live:
 
     def merged(self, on: OnConflict) -> Merged:
         """The columns of the table, as its files together have them; of one without files those that files have had."""
-        if not len(self.files):
+        if not len(self.counting):
             return merged(self.table, [Seen(id_, schema, "") for id_, schema in self.by_schema.items()], "skip")
-        by_age = self.files.select(["schema", "path", "added", "chunk"]).sort_by([("added", "ascending"), ("chunk", "ascending")])
+        by_age = self.counting.select(["schema", "path", "added", "chunk"]).sort_by(
+            [("added", "ascending"), ("chunk", "ascending")]
+        )
         first = by_age.group_by("schema", use_threads=False).aggregate([("path", "first")])
         seen = [Seen(row["schema"], self.by_schema[row["schema"]], row["path_first"]) for row in first.to_pylist()]
         return merged(self.table, seen, on)
@@ -112,23 +130,25 @@ class Live:
     @cached_property
     def without(self) -> pa.Table:
         """Which rows of a file do not count at all: ``file`` and ``chunk``."""
-        twice = self._claimed_elsewhere()
         removed = [self.concerned_by(each) for each in self.predicates if each.is_removal]
         gone = [claims.filter(self.is_compacted.take(claims["file"])) for claims in removed]
-        return pa.concat_tables([twice, *gone]).group_by(["file", "chunk"]).aggregate([])
+        if not gone:
+            return self._claimed_elsewhere(self.claims)
+        removals = pa.concat_tables(gone).group_by(["file", "chunk"]).aggregate([])
+        return pa.concat_tables(
+            [removals, self._claimed_elsewhere(self.claims.join(removals, ["file", "chunk"], join_type="left anti"))]
+        )
 
-    def _claimed_elsewhere(self) -> pa.Table:
-        """The claims on rows that another file has before this one."""
-        claims = self.claims
+    def _claimed_elsewhere(self, claims: pa.Table) -> pa.Table:
+        """Of these claims those on rows that a file which was added later has."""
         counts = claims.group_by("chunk").aggregate([([], "count_all")])
         several = counts.filter(pc.greater(counts["count_all"], 1))["chunk"]
         if not len(several):
             return claims.slice(0, 0)
         shared = claims.filter(pc.is_in(claims["chunk"], value_set=one_chunk(several)))
         of = self.files.select(["added", "chunk"]).take(shared["file"]).rename_columns(["added", "of"])
-        ranked = shared.append_column("compacted", self.is_compacted.take(shared["file"]).cast(pa.int8()))
-        ranked = ranked.append_column("added", of["added"]).append_column("of", of["of"])
-        order = pc.sort_indices(ranked, [(name, "ascending") for name in ("chunk", "compacted", "added", "of")])
+        ranked = shared.append_column("added", of["added"]).append_column("of", of["of"])
+        order = pc.sort_indices(ranked, [("chunk", "ascending"), ("added", "descending"), ("of", "descending")])
         ordered = shared.take(order)
         chunks = one_chunk(ordered["chunk"])
         is_first = pc.not_equal(chunks, pa.concat_arrays([pa.array([""], chunks.type), chunks.slice(0, len(chunks) - 1)]))
@@ -138,8 +158,15 @@ class Live:
         """The rows that a predicate speaks of and that it has not been applied to: ``file`` and ``chunk``."""
         claims = self.claims
         about = claims.filter(pc.is_in(claims["chunk"], value_set=pa.array(predicate.chunks, pa.string())))
-        done = self._applied.filter(pc.equal(self._applied["predicate"], predicate.id))["file"]
+        done = self._applied_in(predicate)
         return about.filter(pc.invert(pc.is_in(about["file"], value_set=one_chunk(done)))) if len(done) else about
+
+    def without_rows_of(self, predicate: Predicate) -> pa.Array:
+        """The chunks of the files to which a predicate has been applied."""
+        return one_chunk(self.files["chunk"].take(self._applied_in(predicate)))
+
+    def _applied_in(self, predicate: Predicate) -> pa.ChunkedArray:
+        return self._applied.filter(pc.equal(self._applied["predicate"], predicate.id))["file"]
 
     @cached_property
     def _applied(self) -> pa.Table:
@@ -150,11 +177,16 @@ class Live:
         """End files in a transaction, these versions and no others, and forget what statistics say of them."""
         named = files.select(["partition", "chunk", "_version"])
         tx.delete(FILES, named.append_column("table", pa.repeat(self.table, len(files))))
-        pairs = [(id_, name) for id_, schema in self.by_schema.items() for name in schema.names]
+        pairs = [(id_, name) for id_, schema in self.by_schema.items() for name in columns_of(schema)]
         columns = pa.table({"schema": [id_ for id_, _ in pairs], "column": [name for _, name in pairs]})
         keys = files.select(["partition", "chunk", "schema"]).join(columns, "schema", join_type="inner").drop_columns(["schema"])
         if len(keys):
             tx.delete(STATISTICS, keys.append_column("table", pa.repeat(self.table, len(keys))))
+
+    @property
+    def counting(self) -> pa.Table:
+        """The files of which some rows may count."""
+        return self.files.take(pa.array(self.left))
 
     @cached_property
     def left(self) -> Positions:

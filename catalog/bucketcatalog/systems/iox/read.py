@@ -111,9 +111,9 @@ class DataRead(Read):
         if asked.key_columns:
             lines.append(f"of rows with equal {', '.join(asked.key_columns)} the newest")
         if touched:
-            lines.append(f"rows of {touched:,} files are left out: deleted, or counted in another file")
+            lines.append(f"left out: rows of {touched:,} of the files, deleted or counted in another file")
         if self.plan.skipped:
-            lines.append(f"{self.plan.skipped:,} files are left out: their columns do not go together with those of others")
+            lines.append(f"left out: {self.plan.skipped:,} whose columns do not go together with those of others")
         return "\n".join(lines)
 
 

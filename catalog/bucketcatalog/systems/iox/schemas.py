@@ -82,7 +82,7 @@ def _added(table: str, known: tuple[pa.Field, Seen] | None, field: pa.Field, by:
         raise SchemaConflict(
             f"Column {field.name!r} of data table {table!r} is {known[0].type} in {known[1].path} and {field.type} in {by.path}, "
             "and neither holds the other without loss.",
-            next_step="Read with onSchemaConflict=skip, or write one of the two anew.",
+            next_step="Leave the later one out, by onSchemaConflict=skip in Spark and on_schema_conflict in Python, or write one anew.",
         )
     return pa.field(field.name, both), known[1] if both == known[0].type else by
 
@@ -94,7 +94,7 @@ def _same(one: pa.Schema, other: pa.Schema) -> bool:
 def _differ(table: str, one: Seen, other: Seen) -> SchemaConflict:
     return SchemaConflict(
         f"Files of data table {table!r} have different columns: {one.path} and {other.path}.",
-        next_step="Read with onSchemaConflict=cast, or skip.",
+        next_step="Read with cast or skip instead of error.",
     )
 
 

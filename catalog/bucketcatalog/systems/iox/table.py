@@ -9,13 +9,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog import DEFAULT_DATABASE, Catalog
 from ...errors import InvalidOption, UnknownTable
+from ...model.arrays import one_chunk
 from ...model.names import host_writer, names_given, writer_id
 from ...model.times import Time
 from ...query.row_tests import Conditions, comparisons
@@ -25,16 +26,20 @@ from ...write.host_turn import host_turn
 from ...write.intake import Rows, as_arrow
 from ...write.transaction import WriteTransaction
 from ...write.writer import Writer
+from .compact import Compacted
 from .files import FILES, add_files
 from .live import Live, chunks_and_origins
 from .names import BEGINS, DEFAULT_PARTITION, escaped
 from .plan import may_have
-from .predicates import delete_rows
+from .predicates import delete_rows, settled
 from .read import DataRead
+from .restore import Restored, restore
 from .schemas import on_conflict
-from .write import CLOCK_OF_WRITES, batches_of, begin_write, checked
+from .write import CLOCK_OF_WRITES, WriteFiles, batches_of, begin_write, checked
 
 WRITER_PREFIX = "data-"
+Given = Rows | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""What is appended: rows, or the paths or URLs of Parquet files."""
 
 
 class DataTable:
@@ -59,7 +64,7 @@ class DataTable:
 
     def append(
         self,
-        rows: Rows | str | os.PathLike[str],
+        rows: Given,
         *,
         partition: str = DEFAULT_PARTITION,
         key: Sequence[str] | None = None,
@@ -67,7 +72,7 @@ class DataTable:
         app_id: str | None = None,
         app_version: int | None = None,
     ) -> Committed | None:
-        """Add rows, or those of a Parquet file, which is written anew; returns the commit, None where there is nothing to add.
+        """Add rows, or those of Parquet files, which are written anew, in one commit; None where there is nothing to add.
 
         Rows that have a column ``_partition`` go to the partition that it names, others to ``partition``. ``key`` are the columns that tell
         rows apart: of rows of a partition that are equal there the one with the newest logical ``clock`` counts, by default the time of
@@ -80,17 +85,25 @@ class DataTable:
             files = begin_write(
                 writer.id, writer.database, self.name, partition=partition, key_columns=self._key_for(writer, key), clock=clock
             )
-            with writer.transaction(
+            transaction = writer.transaction(
                 operation="append", metadata={"write": files.write}, app_id=app_id, app_version=app_version
-            ) as tx:
+            )
+            is_done = app_id is not None and app_version is not None and writer.has_committed(app_id, app_version)
+            written = [] if is_done else files.write_rows(self._catalog.store, self._given(rows, files))
+            if not written and app_id is None:
+                return None
+            with transaction as tx:
                 tx.rests_on(written_from=written_from)
-                written = files.write_rows(self._catalog.store, self._given(rows, files))
                 add_files(tx, written, self._schemas)
-            self._schemas |= {each.row["schema"] for each in written}
+            if not is_done:
+                self._schemas |= {each.row["schema"] for each in written}
         return tx.committed
 
     def remove(self, files: Sequence[str] | None = None, *, partition: str | None = None) -> Committed | None:
-        """Remove files, by their chunks or paths, or all of a partition; their rows count no more. None where none of them is there."""
+        """Remove files, by their chunks or paths, or all of a partition; their rows count no more. None for a partition without files.
+
+        ``InvalidOption`` names a file that is not there, and then none is removed.
+        """
         if (files is None) is (partition is None):
             raise InvalidOption("Either files are removed, or a partition.", next_step="Give files=[...] or partition=...")
         with self._changing() as (writer, live, snapshot):
@@ -100,6 +113,7 @@ class DataTable:
                 named = pa.array(names_given(files, "files", "files=[CHUNK]"), pa.string())
                 is_one = pc.or_(pc.is_in(live.files["chunk"], value_set=named), pc.is_in(live.files["path"], value_set=named))
                 found = live.files.filter(is_one)
+                self._refuse_unknown(named, found)
             if not len(found):
                 return None
             with writer.transaction(operation="remove") as tx:
@@ -119,14 +133,9 @@ class DataTable:
         if not conditions:
             raise InvalidOption("Nothing says which rows are deleted.", next_step="Give a condition, or remove the files.")
         with self._changing() as (writer, live, snapshot):
-            key = live.key_columns
-            outside = [each.column for each in conditions if key and each.column not in key]
-            if outside:
-                raise InvalidOption(
-                    f"Rows of data table {self.name!r} are told apart by {', '.join(key)}, and {outside[0]!r} is none of these.",
-                    next_step="Name the rows by columns of the key: what other columns say may have been replaced by newer rows.",
-                )
+            live.refuse_outside_of_key(conditions)
             columns = live.merged("cast").schema
+            conditions = tuple(settled(each, self.name, columns) for each in conditions)
             found = may_have(snapshot, live, conditions, columns)
             if not len(found):
                 return None
@@ -143,9 +152,30 @@ class DataTable:
                 )
             return tx.committed
 
+    def compact(self, *, partition: str | None = None, writer: str | None = None, **options: Any) -> Compacted:
+        """Make large files of small ones, in this process; see ``Compaction`` for ``options``, and Spark's ``jobs.compact_data``.
+
+        A compactor commits it, by default this machine's.
+        """
+        database = self._catalog.resolve_database(self._database)
+        found = self._catalog.run_job(
+            "iox.compact", database=database, writer=writer, table=self.name, partition=partition, **options
+        )
+        assert isinstance(found, Compacted)
+        return found
+
+    def restore(self, *, timestamp: Time | None = None, version: str | int | None = None) -> Restored:
+        """Make the table what it was at a time or version, in one transaction: files, deletions and statistics; see ``restore``."""
+        if timestamp is None and version is None:
+            raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
+        with self._open() as writer:
+            then = self._catalog.snapshot(database=writer.database, timestamp=timestamp, version=version)
+            return restore(writer, then, self._catalog.database(writer.database).look(), self.name)
+
     def files(self, *, timestamp: Time | None = None, version: str | int | None = None) -> pa.Table:
         """The files that the table has, as ``iox.parquet_files`` has them."""
         snapshot = self._snapshot(timestamp, version)
+        self._live(snapshot)  # an error of its own where there is none
         return snapshot.scan(FILES, where={"table": self.name}).to_arrow()
 
     def scan(
@@ -179,13 +209,23 @@ class DataTable:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _given(self, rows: Rows | str | os.PathLike[str], files: Any) -> Iterator[pa.RecordBatch]:
-        if isinstance(rows, (str, os.PathLike)):
-            yield from (
-                batch for some in batches_of(rows) for batch in checked(pa.Table.from_batches([some]), files).to_batches()
-            )
+    def _given(self, rows: Given, files: WriteFiles) -> Iterator[pa.RecordBatch]:
+        """Rows in batches as files hold them; sources are read one after the other."""
+        sources = [rows] if isinstance(rows, (str, os.PathLike)) else rows
+        if isinstance(sources, (list, tuple)) and sources and all(isinstance(each, (str, os.PathLike)) for each in sources):
+            found: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for source in sources for batch in batches_of(source))
         else:
-            yield from checked(as_arrow(f"{BEGINS}{self.name}", rows), files).to_batches()
+            found = iter([as_arrow(f"{BEGINS}{self.name}", cast(Rows, rows))])
+        yield from (batch for some in found for batch in checked(some, files).to_batches())
+
+    def _refuse_unknown(self, named: pa.Array, found: pa.Table) -> None:
+        known = pa.concat_arrays([one_chunk(found["chunk"]), one_chunk(found["path"])])
+        unknown = named.filter(pc.invert(pc.is_in(named, value_set=known)))
+        if len(unknown):
+            raise InvalidOption(
+                f"Data table {self.name!r} has no file {unknown[0].as_py()!r} now.",
+                next_step="Look what files it has: a compaction may have made larger ones of them.",
+            )
 
     def _key_for(self, writer: Writer, key: Sequence[str] | None) -> tuple[str, ...]:
         """The table's key, which the first rows say; what is known is not looked up again."""

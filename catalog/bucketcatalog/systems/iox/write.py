@@ -237,6 +237,9 @@ def _portions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in rows:
+        if waiting and batch.schema != waiting[0].schema:  # of another source
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
         if batch.num_rows:
             waiting.append(batch)
             size += batch.nbytes
@@ -257,7 +260,8 @@ def batches_of(source: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
         raise SourceNotFound(f"There is no file {name}.", next_step="Check the path.") from None
     except (pa.ArrowException, OSError) as error:
         raise InvalidRows(
-            f"{name} is no Parquet file that can be read: {str(error).splitlines()[0]}.", next_step="Check it, or write it anew."
+            f"{name} is no Parquet file that can be read: {str(error).splitlines()[0].rstrip('.')}.",
+            next_step="Check it, or write it anew.",
         ) from None
 
 
