@@ -210,13 +210,20 @@ class Catalog:
             require(self.url, self.databases(ignore_corruption=ignore_corruption), name)
         return snapshot
 
-    def data(self, table: str, *, database: str | None = None, writer: str | None = None) -> Any:
+    def data(
+        self,
+        table: str,
+        *,
+        database: str | None = None,
+        writer: str | None = None,
+        clock: Callable[[], int] = clock.now_us,
+    ) -> Any:
         """The data table of that name: rows in Parquet files, to append, remove, delete and scan; see the guide to data tables.
 
         ``writer`` is who commits, by default this machine's; ``database`` the one to write to, by default ``default``, or to read, by
         default the only one there is.
         """
-        return self.registry.opens("data")(self, table, database=database, writer=writer)
+        return self.registry.opens("data")(self, table, database=database, writer=writer, clock=clock)
 
     def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
         """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""

@@ -68,7 +68,7 @@ def test_spark_reads_the_files_itself_but_for_those_with_rows_that_do_not_count(
     table.delete_where({"v": between(0, 9)})
     assert both_ways(spark, tmp_path) == sorted([(f"h{n % 7}", n) for n in range(10, 300)], key=repr)
     assert rows_of(frame) == sorted([(f"h{n % 7}", n) for n in range(300)], key=repr)  # a frame shows one cut
-    assert bcs.jobs.run(spark, tmp_path, "iox.compact", table="cpu").made == 3
+    assert bcs.jobs.compact_data(spark, tmp_path, "cpu").made == 3
     assert both_ways(spark, tmp_path) == sorted([(f"h{n % 7}", n) for n in range(10, 300)], key=repr)
 
 

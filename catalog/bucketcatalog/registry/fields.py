@@ -185,7 +185,7 @@ PARTS: Mapping[str, Requirement] = {
     ),
     "opens": Requirement(
         "a function of a catalog and a name",
-        "Let it name a function: def open_inside(catalog, name, *, database, writer)",
+        "Let it name a function: def open_inside(catalog, name, *, database, writer, clock)",
         _unless(callable),
     ),
     "jobs": _by_name(

@@ -41,8 +41,8 @@ class System:
 
     Code is named as ``module:name``: the functions of ``collects``; ``commands``, a typer app, which is ``bucketcatalog NAME ...``;
     ``reads`` and ``writes``, who answers and takes rows for names that are no tables (``Reads``, ``Writes``); ``opens``, what is called
-    with a catalog, the name after the dot, a database and a writer for such a name (``Catalog.data``); ``jobs``, a mapping of names to
-    ``Job``.
+    with a catalog, the name after the dot, a database, a writer and a clock for such a name (``Catalog.data``); ``jobs``, a mapping of
+    names to ``Job``.
     """
 
     name: str

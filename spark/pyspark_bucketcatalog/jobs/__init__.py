@@ -9,7 +9,7 @@ and ``spark-submit`` runs ``jobs/__main__.py``. Nothing is imported before it is
     collecting       ``gc``: judged, joined and deleted on executors, purged by the driver
     harvesting       ``harvest``: divided and committed by the driver, listed and compared on executors
     reaping          ``reap``: found on executors, ended by the driver
-    running          ``run``: a system's job, its tasks done on executors
+    running          ``run``: a system's job, its tasks done on executors; ``compact_data``, the one that makes large files of small ones
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from .collecting import gc
     from .harvesting import harvest
     from .reaping import reap
-    from .running import run
+    from .running import compact_data, run
 
-__all__ = ["checkpoint", "gc", "harvest", "reap", "run"]
+__all__ = ["checkpoint", "compact_data", "gc", "harvest", "reap", "run"]
 
 # No module here is called like a job: its import would hide the job's name.
-_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "harvest": ".harvesting", "reap": ".reaping", "run": ".running"}
+_HOMES = {"checkpoint": ".checkpointing", "gc": ".collecting", "harvest": ".harvesting", "reap": ".reaping"}
+_HOMES |= dict.fromkeys(("compact_data", "run"), ".running")
 
 
 def __getattr__(name: str) -> Any:

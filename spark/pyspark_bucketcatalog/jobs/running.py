@@ -44,3 +44,23 @@ def run(
     """
     place = CatalogPlace.of(catalog, storage_options)
     return place.open().run_job(job, database=database, writer=writer, run=RunTasksOnExecutors(spark, place), **options)
+
+
+def compact_data(
+    spark: SparkSession,
+    catalog: str | os.PathLike[str],
+    table: str,
+    database: str | None = None,
+    *,
+    partition: str | None = None,
+    writer: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Make large files of the small ones of a data table, or of one of its partitions: executors write them, one commit names them.
+
+    ``options`` are ``target_bytes``, about how large a file is to be, and ``least``, how many files are worth making one. What was deleted
+    is left out of the new files. Returns what was done; others may append, delete and compact meanwhile.
+    """
+    asked = {"table": table, "partition": partition, **options}
+    return run(spark, catalog, "iox.compact", database, writer=writer, storage_options=storage_options, **asked)

@@ -6,7 +6,7 @@ Every change is one transaction of one writer. While the table is open as a cont
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self, cast
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog import DEFAULT_DATABASE, Catalog
+from ...clock import now_us
 from ...errors import InvalidOption, UnknownTable
 from ...model.arrays import one_chunk
 from ...model.names import host_writer, names_given, writer_id
@@ -48,10 +49,19 @@ class DataTable:
     ``writer`` is who commits, by default this machine's. Opening it reads nothing and creates nothing: the first file makes the table.
     """
 
-    def __init__(self, catalog: Catalog, table: str, *, database: str | None = None, writer: str | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: str,
+        *,
+        database: str | None = None,
+        writer: str | None = None,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
         escaped(table, "data table")
         self.name = table
         self._catalog = catalog
+        self._clock = clock
         self._database = database
         self._named = None if writer is None else writer_id(writer)
         self._stack: ExitStack | None = None
@@ -159,7 +169,7 @@ class DataTable:
         """
         database = self._catalog.resolve_database(self._database)
         found = self._catalog.run_job(
-            "iox.compact", database=database, writer=writer, table=self.name, partition=partition, **options
+            "iox.compact", database=database, writer=writer, clock=self._clock, table=self.name, partition=partition, **options
         )
         assert isinstance(found, Compacted)
         return found
@@ -279,6 +289,6 @@ class DataTable:
         database = self._database or DEFAULT_DATABASE
         with (
             host_turn(self._catalog.store, database, named=self._named, default=host_writer(WRITER_PREFIX)) as chosen,
-            self._catalog.writer(chosen, database=database) as writer,
+            self._catalog.writer(chosen, database=database, clock=self._clock) as writer,
         ):
             yield writer
