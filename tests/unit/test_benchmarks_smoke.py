@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from rich.console import Console
@@ -19,16 +20,21 @@ sys.path.append(str(ROOT))  # the benchmarks are no installed package
 from benchmarks import (  # noqa: E402
     dataset,
     first_queries,
+    iox_data,
+    iox_peers,
+    iox_rows,
     manta,
     native_reads,
     native_states,
     page,
     postgres,
     run,
+    s3_iox,
     spark_appends,
     spark_checkpoints,
     spark_deletes,
     spark_harvest,
+    spark_iox,
     spark_reads,
     spark_streams,
     uncovered_reads,
@@ -64,6 +70,10 @@ TINY = replace(
     checkpoints=3,
     changes=20,
     overwrites=(3,),
+    data_depths=(1, 2, 3),
+    data_peer_depths=(1, 2, 3),
+    data_files=60,
+    data_small_files=4,
 )
 MEASURES = {
     "commits": 9,
@@ -76,6 +86,7 @@ MEASURES = {
     "commands": 4,
     "checkpoints": 7,
     "levels": 8,
+    "iox": 18,
 }
 
 
@@ -183,6 +194,49 @@ def test_delete_group_has_its_goals_against_the_faster_way_of_the_peer() -> None
         ("s DELETE", 0.125, None),
         ("s DELETE", 1.0, None),
     ]
+
+
+def test_tables_to_plan_with_say_of_files_what_these_have(tmp_path: Path) -> None:
+    rows = pa.concat_tables([iox_rows.measurements(file, iox_rows.PLANNED_ROWS) for file in (3, 4)])
+    low, high = iox_rows.looked_for(60)
+    assert rows["number"].to_pylist() == list(range(3_000, 5_000))
+    for name in iox_rows.SCHEMA.names:
+        for file, (least, most) in enumerate(zip(*iox_rows.ends(name, np.array([3_000, 4_000]), 1_000), strict=True)):
+            values = rows[name].slice(file * 1_000, 1_000).to_pylist()
+            assert least.as_py() <= min(values) and max(values) <= most.as_py()
+    iox_data.fill(tmp_path / "ours", 60)
+    delta, iceberg = tmp_path / "delta", tmp_path / "iceberg"
+    for fill, path in ((iox_peers.fill_delta, delta), (iox_peers.fill_iceberg, iceberg)):
+        path.mkdir()
+        fill(path, 60)
+    said = Catalog(tmp_path / "ours").snapshot().scan("iox.statistics", where={"column": "number"}).to_arrow()
+    kept = [row for row in said.to_pylist() if row["max_int"] >= low and row["min_int"] <= high]
+    assert [row["min_int"] for row in kept] == [file * 1_000 for file in iox_rows.files_with_rows(60)[1:-1]]
+    found = [
+        list(find(str(delta if way.startswith("deltalake") else iceberg), low, high)) for way, find in iox_peers.PLANS.items()
+    ]
+    assert [{Path(path).name for path in paths} for paths in found] == [{Path(path).name for path in found[0]}] * 3
+    assert len(found[0]) == len(kept) == iox_rows.FOUND
+
+
+def test_data_table_group_of_spark_compares_both_ways_with_the_same_files(tmp_path: Path) -> None:
+    iox_data.build(str(tmp_path / "lake"), 2, 10)
+    assert sum(pa.parquet.read_metadata(path).num_rows for path in iox_data.folder(tmp_path / "lake").iterdir()) == 20
+    seconds = {"read": 1.0, "format": 3.0, "native": 2.0}
+    samples = {f"{query}, {way}": Sample((each,)) for query in spark_iox.QUERIES for way, each in seconds.items()}
+    measures = list(spark_iox.measures_of(samples, 10_000_000))
+    assert [(measure.compared, measure.met) for measure in measures] == [(0.5, True)] * 4 + [(1.5, False)] * 4
+
+
+def test_data_table_group_of_s3_shows_what_both_sides_gave_up() -> None:
+    side = {"commits": 30, "failures": 0, "retries": 0, "seconds": 3.0}
+    rate, given_up = s3_iox.measures_of({"ours": side, "deltalake": side | {"commits": 15, "failures": 4}})
+    assert (rate.ours.median, rate.compared, given_up.ours.median, given_up.other and given_up.other.median) == (
+        10.0,
+        2.0,
+        0.0,
+        4.0,
+    )
 
 
 def test_states_are_read_natively_but_for_what_was_overwritten(world: World) -> None:

@@ -8,6 +8,7 @@ its own, in words that can be kept.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -75,7 +76,10 @@ class RowTest:
 
     def __init__(self, name: str, where: Where, schema: pa.Schema) -> None:
         self._table = Table(name, (), ())
-        self.where: Where = {column: _of_text(name, column, condition, schema) for column, condition in where.items()}
+        self.where: Where = {
+            column: _exactly(_of_text(name, column, condition, schema), _kind(column, schema))
+            for column, condition in where.items()
+        }
         check(self._table, self.where, schema)
         self.tested = pa.schema([schema.field(column) for column in self.where])
 
@@ -133,6 +137,11 @@ class Comparison:
         found = self.test(name, rows.schema.remove_metadata()).of(rows)
         return pc.and_(pc.invert(found), rows.column(self.column).is_valid()) if self.is_negative else found
 
+    def as_tested(self, name: str, schema: pa.Schema) -> Comparison:
+        """The same with values that its column may have, of what people write; for what it has not, in another word."""
+        (found,) = _said(self.column, self.test(name, schema).where[self.column])
+        return replace(found, comparison=_OPPOSITE[found.comparison]) if self.is_negative else found
+
     def _condition(self) -> Any:
         if self.comparison in ("is null", "is not null"):
             return None
@@ -144,6 +153,8 @@ class Comparison:
 
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null", "starts with")
+_COARSE = {"s": datetime.timedelta(seconds=1), "ms": datetime.timedelta(milliseconds=1)}
+_OPPOSITE = {"=": "!=", "in": "not in", "is null": "is not null"}
 _NEGATIVE = frozenset({"!=", "not in", "is not null"})
 Conditions = Where | Sequence[tuple[str, str, Any]]
 """As a scan takes them, or column, comparison and value each."""
@@ -202,8 +213,7 @@ def _is_true(mask: Any) -> Mask:
 
 def _of_text(name: str, column: str, condition: Any, schema: pa.Schema) -> Any:
     """The condition with values of its column's type where that is one that people write as text."""
-    at = schema.get_field_index(column) if isinstance(column, str) else -1
-    kind = schema.field(at).type if at >= 0 else pa.null()
+    kind = _kind(column, schema)
     if not _is_written_as_text(kind) or condition is None or isinstance(condition, Prefix):
         return condition
 
@@ -219,6 +229,46 @@ def _of_text(name: str, column: str, condition: Any, schema: pa.Schema) -> Any:
     if isinstance(condition, Between):
         return replace(condition, low=value(condition.low), high=value(condition.high))
     return [value(each) for each in listed(condition)]
+
+
+def _kind(column: str, schema: pa.Schema) -> pa.DataType:
+    at = schema.get_field_index(column) if isinstance(column, str) else -1
+    return schema.field(at).type if at >= 0 else pa.null()
+
+
+def _exactly(condition: Any, kind: pa.DataType) -> Any:
+    """The condition as it is said of a type whose values are coarser than what it names: Arrow would round that, and compare with it.
+
+    What lies between two values of the type equals none; what is below it is at most the lower one, and what is above it is larger.
+    """
+    if condition is None or isinstance(condition, Prefix):
+        return condition
+    if not isinstance(condition, Between):
+        values = listed(condition)
+        exact = [value for value in values if _lower(value, kind) is None]
+        return condition if len(exact) == len(values) else exact
+    low, high = (_lower(end, kind) for end in (condition.low, condition.high))
+    if low is not None:
+        condition = replace(condition, low=low, above=True)
+    return condition if high is None else replace(condition, high=high, below=False)
+
+
+def _lower(value: Any, kind: pa.DataType) -> Any:
+    """Of a value that lies between two of a type the lower of these; None for any other."""
+    if isinstance(value, float) and pa.types.is_integer(kind):
+        return math.floor(value) if math.isfinite(value) and not value.is_integer() else None
+    if isinstance(value, datetime.datetime) and pa.types.is_date(kind):
+        return value.date() if value.time() != datetime.time() else None
+    has_unit = pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+    unit = _COARSE.get(kind.unit) if has_unit else None
+    if unit is None:
+        return None
+    if isinstance(value, datetime.timedelta):
+        return value // unit * unit if value % unit else None
+    if not isinstance(value, (datetime.datetime, datetime.time)):
+        return None
+    rest = value.microsecond % (unit // datetime.timedelta(microseconds=1))
+    return value.replace(microsecond=value.microsecond - rest) if rest else None
 
 
 def _is_written_as_text(kind: pa.DataType) -> bool:

@@ -19,6 +19,7 @@
     findings     what rebuilding and verifying say of files
     footers      what lies below the folders of data, and says of itself
     recovery     what was there, as far as files and markers tell
+    named        what a catalog names of data tables already
     rebuild      the catalog made anew from the files
     verify       whether the files are what the catalog says
     cli/         what there is to type

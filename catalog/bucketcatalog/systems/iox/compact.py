@@ -19,6 +19,7 @@ from ...clock import now_us
 from ...errors import InvalidOption, UnknownTable
 from ...model.arrays import Mask, one_chunk
 from ...model.names import COMPACTOR_PREFIX
+from ...parallel import in_order
 from ...query.snapshot import Snapshot
 from ...registry import Job, JobTask
 from ...store.base import Store
@@ -59,9 +60,12 @@ class MakeFile:
     def run(self, store: Store) -> Written | None:
         """See ``JobTask``; None where none of their rows counts."""
         keyed = bool(self.asked.key_columns)
-        tables = [rows for part in self.parts for rows in self.asked.read(store, part, to_merge=keyed)]
         names = [*self.schema.names, CHUNK, *([CLOCK] if keyed else [])]
-        rows = pa.concat_tables([each.select(names) for each in tables])
+
+        def read(part: FilePart) -> list[pa.Table]:
+            return [rows.select(names) for rows in self.asked.read(store, part, to_merge=keyed)]
+
+        rows = pa.concat_tables(rows for of_part in in_order(read, self.parts) for rows in of_part).combine_chunks()
         if keyed:
             rows = self.asked.newest(rows)
         if not len(rows):
@@ -89,7 +93,7 @@ class Compaction:
         target_bytes: int = TARGET_BYTES,
         least: int = LEAST_FILES,
     ) -> None:
-        if target_bytes < 1 or least < 1:
+        if not all(isinstance(number, int) and number >= 1 for number in (target_bytes, least)):
             raise InvalidOption("A file has at least a byte and is made of a file.", next_step="Give larger numbers.")
         live = Live.of(snapshot, table)
         if live is None:
@@ -145,8 +149,8 @@ class Compaction:
     def _task(self, group: Sequence[int], write: str) -> MakeFile:
         live, files = self._live, self._live.files.take(pa.array(group))
         first = {name: files[name][0].as_py() for name in ("partition", "schema")}
-        schema = live.by_schema[first["schema"]]
-        parts = list(parts_of(live, np.asarray(group), forgotten=frozenset(group) & self._forgotten))
+        schema = live.schema(first["schema"], files["path"][0].as_py())
+        parts = list(parts_of(live, np.asarray(group)))
         about = About(
             write,
             self._writer.id,
@@ -166,16 +170,6 @@ class Compaction:
         asked = DataAsked(live.table, shown, (), columns, live.key_columns, tuple(live.predicates))
         return MakeFile(asked, parts, about, schema)
 
-    @cached_property
-    def _forgotten(self) -> frozenset[int]:
-        """Compacted files of whose origins nothing is known any more: rows of theirs are from now on said to be added in them."""
-        claims, compacted = self._live.claims, np.asarray(self._live.is_compacted)
-        several = claims.group_by("chunk").aggregate([([], "count_all")])
-        shared = one_chunk(several.filter(pc.greater(several["count_all"], 1))["chunk"])
-        is_known = pc.or_(pc.is_in(claims["chunk"], value_set=self._known), pc.is_in(claims["chunk"], value_set=shared))
-        known = {*one_chunk(claims.filter(is_known)["file"]).to_pylist()}
-        return frozenset(at for at in np.flatnonzero(compacted).tolist() if at not in known)
-
     def _claims(self, group: Sequence[int]) -> pa.Table:
         """The rows of the files that count: ``file`` and ``chunk``."""
         mine = self._live.claims.filter(pc.is_in(self._live.claims["file"], value_set=pa.array(group)))
@@ -183,22 +177,17 @@ class Compaction:
 
     def _origins(self, group: Sequence[int]) -> list[str]:
         """The files that the new one has rows of."""
-        forgotten = [at for at in group if at in self._forgotten]
-        claims = self._claims([at for at in group if at not in self._forgotten])
-        own = self._live.files["chunk"].take(pa.array(forgotten, pa.int64())).to_pylist()
-        return sorted({*claims["chunk"].to_pylist(), *own})
+        return sorted({*self._claims(group)["chunk"].to_pylist()})
 
     def _applied(self, group: Sequence[int]) -> list[str]:
-        """The predicates that speak of rows of the files."""
+        """The predicates that speak of rows of the files, and have been read."""
         chunks = one_chunk(self._live.claims.filter(pc.is_in(self._live.claims["file"], value_set=pa.array(group)))["chunk"])
-        spoken = (p for p in self._live.predicates if not p.is_removal)
-        return [p.id for p in spoken if pc.any(pc.is_in(pa.array(p.chunks, pa.string()), value_set=chunks)).as_py()]
+        return [p.id for p in self._live.predicates if _any_of(p.chunks, chunks)]
 
     def _over(self) -> list[str]:
-        """The predicates that speak of files of which nothing is known any more."""
-        known = pc.unique(pa.concat_arrays([self._known, one_chunk(self._live.claims["chunk"])]))
-        predicates = self._live.predicates
-        return [p.id for p in predicates if not pc.any(pc.is_in(pa.array(p.chunks, pa.string()), value_set=known)).as_py()]
+        """The predicates that speak of files of which nothing is known any more, and have been applied to all that was made of them."""
+        gone = (p for p in self._live.predicates if not _any_of(p.chunks, self._known))
+        return [p.id for p in gone if not len(self._live.concerned_by(p))]
 
     def finish(self, outcomes: Sequence[Written | None]) -> Compacted:
         """Commit what the tasks have made; nothing where there is nothing to do."""
@@ -221,6 +210,11 @@ class Compaction:
         rows: Mapping[str, Any] = {name: sum(each.row[name] for each in made) for name in ("rows", "size")}
         version = None if committed is None else committed.version
         return Compacted(live.table, len(ended), len(made), rows["rows"], rows["size"], len(over), version)
+
+
+def _any_of(chunks: Sequence[str], found: pa.Array) -> bool:
+    """Whether any of the chunks is among those that were found."""
+    return bool(pc.any(pc.is_in(pa.array(chunks, pa.string()), value_set=found), min_count=0).as_py())
 
 
 JOBS = {"compact": Job(Compaction, role=COMPACTOR_PREFIX)}

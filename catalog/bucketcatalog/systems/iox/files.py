@@ -33,6 +33,9 @@ OF_ROWS = (CHUNK, CLOCK)
 SAYS = b"bucketcatalog.data"
 """Under which key of its metadata a file says what it is."""
 ROW_GROUP_ROWS = 131_072
+_FEW_ROWS = 64
+_LOOKED_AT, _REPEATED = 4_096, 4
+"""Of how many values it is looked how many differ, and how often each has to come for them to be written as a dictionary."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class About:
                 raise ValueError("it was written by a later release")
             fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
             return cls(**fields)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise CorruptionError(f"{name} does not say which file of a data table it is: {error}.") from None
 
 
@@ -122,11 +125,18 @@ def add_files(transaction: WriteTransaction, written: Sequence[Written], known: 
         return
     table = written[0].row["table"]
     transaction.put(FILES, [dict(each.row) for each in written])
-    transaction.put(STATISTICS, pa.concat_tables([each.statistics for each in written]))
+    transaction.put(STATISTICS, _as_given(pa.concat_tables([each.statistics for each in written])))
     schemas = {each.row["schema"]: each.schema for each in written}
     new = [schema_row(table, schema) for name, schema in schemas.items() if name not in known]
     if new:
         transaction.put(SCHEMAS, new)
+
+
+def _as_given(statistics: pa.Table) -> pa.Table | list[dict[str, Any]]:
+    """Few rows one by one, as which a transaction carries them in less time and fewer bytes; many as they are."""
+    if len(statistics) > _FEW_ROWS:
+        return statistics
+    return [{name: value for name, value in row.items() if value is not None} for row in statistics.to_pylist()]
 
 
 def schema_id(schema: pa.Schema) -> str:
@@ -156,6 +166,7 @@ def _encoded(rows: pa.Table, about: About) -> tuple[bytes, Any]:
             row_group_size=ROW_GROUP_ROWS,
             compression="zstd",
             compression_level=1,
+            use_dictionary=_with_dictionary(rows),
             write_statistics=_with_statistics(rows),
             write_page_checksum=True,
             metadata_collector=found,
@@ -166,6 +177,19 @@ def _encoded(rows: pa.Table, about: About) -> tuple[bytes, Any]:
             next_step="Cast the column to a type that Parquet has.",
         ) from None
     return sink.getvalue().to_pybytes(), found[0]
+
+
+def _with_dictionary(rows: pa.Table) -> bool | list[str]:
+    """The columns that have a dictionary: all but those of numbers and moments that are few or mostly differ; there it only takes time."""
+    if any(pa.types.is_nested(each.type) for each in rows.schema):
+        return True
+    return [name for name, column in zip(rows.column_names, rows.columns, strict=True) if not _mostly_differs(column)]
+
+
+def _mostly_differs(column: pa.ChunkedArray) -> bool:
+    kind, some = column.type, column.slice(0, _LOOKED_AT)
+    is_number = pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or kind in (pa.float32(), pa.float64())
+    return is_number and (len(some) < _LOOKED_AT or pc.count_distinct(some).as_py() * _REPEATED > len(some))
 
 
 def _with_statistics(rows: pa.Table) -> bool | list[str]:

@@ -30,26 +30,29 @@ SORTS: Mapping[str, Sort] = {
     # what a file is
     "UNREADABLE": Sort(_ERROR, _OR_REMOVE),
     "CLAIMS_ANOTHER_PATH": Sort(_ERROR, "Move it to where it says that it lies, if nothing else is there, and run this again."),
-    "NO_ROW_GROUPS": Sort(_WARNING, "It has no rows. Delete it, if nobody needs it: bucketcatalog gc deletes what nothing names."),
-    "CHUNK_TAKEN": Sort(_ERROR, "One of the two is a copy, or was forged: look which, and append the rows of the other where they are missing."),
+    "NO_ROW_GROUPS": Sort(_WARNING, "It has no rows, and nobody needs it: bucketcatalog gc --orphans deletes it."),
+    "CHUNK_TAKEN": Sort(_ERROR, "One of the two is a copy, or was forged: append the rows of this one where they are missing."),
     "KEY_CONFLICT": Sort(_ERROR, "Append its rows with the table's key: bucketcatalog iox add."),
     "NOT_A_COMPACTOR": Sort(_ERROR, "Only compactors and maintainers make files out of others' files: look who has written it."),
     "MARKER_UNREADABLE": Sort(_WARNING, f"{_RESTORE}; else delete the same rows again, once the table is whole."),
     # what cannot be known, or need not be
-    "PERHAPS_UNCOMMITTED": Sort(_WARNING, "Look whether its rows were committed, or are there twice; remove it where they are: bucketcatalog iox remove."),
+    "PERHAPS_UNCOMMITTED": Sort(_WARNING, "Look whether its rows are there twice, and remove it then: bucketcatalog iox remove."),
+    "PERHAPS_NOT_DELETED": Sort(_WARNING, "Look whether these rows were to go; where they were not, append them again."),
+    "PERHAPS_REMOVED": Sort(_WARNING, "It is not taken in: where they were to go, remove them again, bucketcatalog iox remove."),
     "SEVERAL_ATTEMPTS": Sort(_WARNING, "Compare the two; where they are the same rows, remove one: bucketcatalog iox remove."),
     "UNDER_WAY": Sort(_INFO, "Run this again once it is old enough: its writer may be about to commit."),
-    "UNDONE_COMPACTION": Sort(_INFO, "Nothing is lost: its rows are in the files that it was made of. bucketcatalog gc deletes it."),
-    "REMOVED": Sort(_INFO, "Nothing: it was removed."),
+    "UNDONE_COMPACTION": Sort(_INFO, "Its rows are in the files that it was made of: bucketcatalog gc --orphans deletes it."),
+    "REMOVED": Sort(_INFO, "Nothing, unless somebody restored it later: no marker says that."),
     "REPLACED": Sort(_INFO, "Nothing: its rows are in a file that compaction has made."),
     # what is not as the catalog says
+    "SCHEMA_MISSING": Sort(_ERROR, "bucketcatalog iox rebuild --adopt puts back what its columns are."),
     "MISSING": Sort(_ERROR, _OR_REMOVE),
     "WRONG_SIZE": Sort(_ERROR, _OR_REMOVE),
     "SAYS_OTHERWISE": Sort(_ERROR, _OR_REMOVE),
     "WRONG_STATISTICS": Sort(_ERROR, "Reads with conditions may leave its rows out: append them anew, and remove the file."),
     "MARKER_MISSING": Sort(_WARNING, f"{_RESTORE}. Reads are right; a rebuild would know nothing of this deletion."),
     "MARKER_SAYS_OTHERWISE": Sort(_WARNING, f"{_RESTORE}. Reads are right; a rebuild would believe the file."),
-    "UNNAMED": Sort(_INFO, "bucketcatalog iox rebuild says what it is, and takes it in with --adopt; bucketcatalog gc deletes it."),
+    "UNNAMED": Sort(_INFO, "bucketcatalog iox rebuild --adopt takes it in; bucketcatalog gc --orphans deletes it."),
 }
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import InvalidOption
+from ...errors import CorruptionError, InvalidOption
 from ...model.arrays import Positions, one_chunk
 from ...query.row_tests import Comparison
 from ...query.snapshot import Snapshot
@@ -75,6 +75,8 @@ class Live:
     def key_columns(self) -> tuple[str, ...]:
         """The columns that tell rows apart, none where nothing does; ``KeyConflict`` where files say different things of it."""
         files = self.counting
+        if not pc.any(pc.greater(pc.list_value_length(one_chunk(files["key_columns"])), 0)).as_py():
+            return ()
         said = [tuple(key or ()) for key in files["key_columns"].to_pylist()]
         different = next((at for at, key in enumerate(said) if key != said[0]), None)
         if different is not None:
@@ -100,15 +102,25 @@ class Live:
         """The schemas by their ids."""
         return {row["schema"]: pa.ipc.read_schema(pa.py_buffer(row["arrow"])) for row in self.schemas.to_pylist()}
 
+    def schema(self, id_: str, path: str) -> pa.Schema:
+        """A schema by its id, which the row of the file ``path`` says; ``CorruptionError`` where nothing says any more what it is."""
+        found = self.by_schema.get(id_)
+        if found is None:
+            raise CorruptionError(
+                f"Nothing says which columns {path} has: the row of iox.schemas is lost.",
+                next_step="Make it anew from the file: bucketcatalog iox rebuild --adopt --yes.",
+            )
+        return found
+
     def merged(self, on: OnConflict) -> Merged:
         """The columns of the table, as its files together have them; of one without files those that files have had."""
         if not len(self.counting):
             return merged(self.table, [Seen(id_, schema, "") for id_, schema in self.by_schema.items()], "skip")
-        by_age = self.counting.select(["schema", "path", "added", "chunk"]).sort_by(
-            [("added", "ascending"), ("chunk", "ascending")]
-        )
+        by_age = self.counting.select(["schema", "path", "added", "chunk"])
+        if len(pc.unique(by_age["schema"])) > 1:  # of one alone it does not matter which of its files is named
+            by_age = by_age.sort_by([("added", "ascending"), ("chunk", "ascending")])
         first = by_age.group_by("schema", use_threads=False).aggregate([("path", "first")])
-        seen = [Seen(row["schema"], self.by_schema[row["schema"]], row["path_first"]) for row in first.to_pylist()]
+        seen = [Seen(row["schema"], self.schema(row["schema"], row["path_first"]), row["path_first"]) for row in first.to_pylist()]
         return merged(self.table, seen, on)
 
     @cached_property
@@ -178,19 +190,26 @@ class Live:
         named = files.select(["partition", "chunk", "_version"])
         tx.delete(FILES, named.append_column("table", pa.repeat(self.table, len(files))))
         pairs = [(id_, name) for id_, schema in self.by_schema.items() for name in columns_of(schema)]
-        columns = pa.table({"schema": [id_ for id_, _ in pairs], "column": [name for _, name in pairs]})
+        columns = pa.table(
+            {
+                "schema": pa.array([id_ for id_, _ in pairs], pa.string()),
+                "column": pa.array([name for _, name in pairs], pa.string()),
+            }
+        )
         keys = files.select(["partition", "chunk", "schema"]).join(columns, "schema", join_type="inner").drop_columns(["schema"])
         if len(keys):
             tx.delete(STATISTICS, keys.append_column("table", pa.repeat(self.table, len(keys))))
 
-    @property
+    @cached_property
     def counting(self) -> pa.Table:
         """The files of which some rows may count."""
-        return self.files.take(pa.array(self.left))
+        return self.files if len(self.left) == len(self.files) else self.files.take(pa.array(self.left))
 
     @cached_property
     def left(self) -> Positions:
         """The positions of files of which some rows may count."""
+        if not len(self.without):
+            return np.arange(len(self.files))
         lost = self.without.group_by("file").aggregate([([], "count_all")])
         has = self.claims.group_by("file").aggregate([([], "count_all")])
         both = has.join(lost, "file", right_suffix="_lost", join_type="left outer")

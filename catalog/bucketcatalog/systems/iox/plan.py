@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...model.arrays import Mask
+from ...model.arrays import Mask, one_chunk
 from ...model.render import chosen
 from ...query.row_tests import Comparison, RowTest
 from ...query.snapshot import Snapshot
@@ -21,7 +21,7 @@ from .names import BEGINS
 from .reading import PARTITION, PATH, REQUESTED, DataAsked, FilePart, FilesTask
 from .schemas import OnConflict
 from .statistics import TABLE as STATISTICS
-from .statistics import Ruled, Sought, kind_of, ruled_out
+from .statistics import Sought, files_out, groups_out, kind_of
 
 _OF_PART = {
     "path": "path",
@@ -34,6 +34,8 @@ _OF_PART = {
     "first_clock": "clock",
 }
 """What a part says of its file, by the columns of the table of files."""
+_FEW_FILES = 1_000
+"""Files whose statistics are looked up one by one, and not read with those of all others."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,28 @@ class Pruned:
 def pruned(snapshot: Snapshot, live: Live, test: RowTest, columns: pa.Schema, only: Sequence[str] | None) -> Pruned:
     """What conditions rule out, of columns ``only`` where these are given: by partitions, by schemas, and by statistics."""
     kept = np.ones(len(live.files), dtype=bool)
-    of_files = {name: test.where[name] for name in (PARTITION, PATH) if name in test.where}
+    places_of = (PARTITION, PATH) if only is None else (PARTITION,)
+    of_files = {name: test.where[name] for name in places_of if name in test.where}
     if of_files:
         places = live.files.select(["partition", "path"]).rename_columns([PARTITION, PATH])
         kept &= np.asarray(RowTest(test.name, of_files, places.schema.remove_metadata()).of(places))
     groups = [pa.table({"chunk": pa.array([], pa.string()), "row_group": pa.array([], pa.int64())})]
+    by_column: list[tuple[Sought, Mask]] = []
     for name in test.where:
         if name in REQUESTED or (only is not None and name not in only):
             continue
         kind = columns.field(name).type
         wanted = test.wanted(name)
+        has = np.asarray(pc.is_in(live.files["schema"], value_set=_with(live, name)))
         if not wanted.nothing:
-            kept &= np.asarray(pc.is_in(live.files["schema"], value_set=_with(live, name)))
-        ruled = _ruled(snapshot, live.table, Sought(name, wanted, kind))
-        kept &= ~np.asarray(pc.is_in(live.files["chunk"], value_set=ruled.files))
-        groups.append(ruled.groups)
+            kept &= has
+        sought = Sought(name, wanted, kind)
+        out = _files_out(snapshot, live.table, sought)
+        kept &= ~(
+            has & np.asarray(pc.is_in(live.files["chunk"], value_set=out))
+        )  # in others a column within another may be called so
+        by_column.append((sought, has))
+    groups += [_groups_out(snapshot, live, sought, has & kept) for sought, has in by_column]
     return Pruned(kept, pa.concat_tables(groups))
 
 
@@ -78,12 +87,23 @@ def _with(live: Live, name: str) -> pa.Array:
     return pa.array([id_ for id_, schema in live.by_schema.items() if schema.get_field_index(name) >= 0], pa.string())
 
 
-def _ruled(snapshot: Snapshot, table: str, sought: Sought) -> Ruled:
+def _files_out(snapshot: Snapshot, table: str, sought: Sought) -> pa.Array:
+    """The chunks of the files that statistics rule out."""
     ends = kind_of(sought.kind)
     kinds = [] if ends is None else [ends, "int"] if ends == "double" else [ends]
-    columns = ["chunk", "rows", "nulls", "row_groups", *(f"{end}_{kind}" for kind in kinds for end in ("min", "max"))]
+    columns = ["chunk", "rows", "nulls", *(f"{end}_{kind}" for kind in kinds for end in ("min", "max"))]
     found = snapshot.scan(STATISTICS, columns=columns, where={"table": table, "column": sought.column}).to_arrow()
-    return ruled_out(found, sought)
+    return files_out(found, sought)
+
+
+def _groups_out(snapshot: Snapshot, live: Live, sought: Sought, kept: Mask) -> pa.Table:
+    """Which row groups of the files that are kept statistics rule out. Those of other files, nearly all of them, are not decoded."""
+    chunks = one_chunk(live.files["chunk"]).filter(pa.array(kept))
+    where: dict[str, Any] = {"table": live.table, "column": sought.column}
+    if len(chunks) <= _FEW_FILES:
+        where["chunk"] = chunks.to_pylist()
+    found = snapshot.scan(STATISTICS, columns=["chunk", "row_groups"], where=where).to_arrow()
+    return groups_out(found.filter(pc.is_in(found["chunk"], value_set=chunks)), sought)
 
 
 @dataclass(frozen=True)
@@ -162,16 +182,14 @@ def may_have(snapshot: Snapshot, live: Live, conditions: Sequence[Comparison], c
     return live.files.filter(pa.array(kept & is_left))
 
 
-def parts_of(
-    live: Live, kept: np.ndarray[Any, Any], found: Pruned | None = None, *, forgotten: Collection[int] = ()
-) -> Iterator[FilePart]:
-    """What is read of the files at these positions; rows of ``forgotten`` ones are said to be added in them."""
+def parts_of(live: Live, kept: np.ndarray[Any, Any], found: Pruned | None = None) -> Iterator[FilePart]:
+    """What is read of the files at these positions."""
     files = live.files.take(pa.array(kept))
     without, deleted = _by_file(live.without), _deleted(live)
     groups = found.groups_of(files["chunk"].to_pylist()) if found is not None and len(found.groups) else {}
     named = files.select(list(_OF_PART)).rename_columns(list(_OF_PART.values()))
     for at, said in zip(kept.tolist(), named.to_pylist(), strict=True):
-        part = FilePart(**said, without=without.get(at, ()), deleted=deleted.get(at, ()), is_origin=at in forgotten)
+        part = FilePart(**said, without=without.get(at, ()), deleted=deleted.get(at, ()))
         out = groups.get(part.chunk)
         if out is None:
             yield part

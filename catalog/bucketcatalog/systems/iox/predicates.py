@@ -13,21 +13,23 @@ import datetime
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import CorruptionError
-from ...model.times import iso
+from ...errors import CorruptionError, InvalidOption
+from ...model.arrays import EXACT
+from ...model.times import datetime_of, iso, parse_time
 from ...query.row_tests import COMPARISONS, Comparison
 from ...query.snapshot import Snapshot
 from ...store.base import Store
 from ...write.transaction import WriteTransaction
 from .files import new_id
 from .names import marker_path
+from .schemas import widened
 
 PREDICATES = "iox.delete_predicates"
 MOST_CHUNKS = 8_192
@@ -52,9 +54,9 @@ class Predicate:
         """For each row of one of the files whether it is deleted; columns have the table's types."""
         found: Any = pa.repeat(pa.scalar(True), len(rows))
         for each in self.conditions:
-            if each.column in rows.column_names:
-                found = pc.and_(found, _typed(each, rows.schema).of(table, rows))
-            elif each.comparison != "is null":  # of no file's rows is there any value
+            if each.column in rows.column_names and not pa.types.is_null(rows[each.column].type):
+                found = pc.and_(found, _met(each, table, rows[each.column]))
+            elif each.comparison != "is null" and not (each.comparison == "in" and None in each.value):  # no row has a value
                 return pa.repeat(pa.scalar(False), len(rows))
         return found
 
@@ -104,21 +106,45 @@ def delete_rows(
     conditions: Iterable[Comparison] = (),
     *,
     time: int,
+    is_told: bool = True,
 ) -> list[str]:
     """Say in a transaction of ``place``, a writer in a database, what is deleted of files; returns the ids of the predicates.
 
-    Each is put below the writer's data first, for who has nothing but files.
+    Each is put below the writer's data first, for who has nothing but files, unless such are not to be told.
     """
     said, made = tuple(conditions), list[str]()
     for start in range(0, len(chunks), MOST_CHUNKS):
         id_ = new_id(time)
-        path = marker_path(*place, table, id_)
+        path = marker_path(*place, table, id_) if is_told else None
         predicate = Predicate(id_, said, tuple(chunks[start : start + MOST_CHUNKS]), path)
         row = predicate.row(table)
-        store.put(path, json.dumps({"version": 1, **row}, ensure_ascii=False, sort_keys=True).encode())
+        if path is not None:
+            store.put(path, json.dumps({"version": 1, **row}, ensure_ascii=False, sort_keys=True).encode())
         transaction.put(PREDICATES, [row])
         made.append(id_)
     return made
+
+
+def settled(condition: Comparison, table: str, columns: pa.Schema) -> Comparison:
+    """The condition with its values as its column has them, so that it says the same whatever the column's type becomes.
+
+    ``InvalidOption`` for a column that the table does not have, or a value that does not fit it.
+    """
+    tested = condition.as_tested(table, columns)
+    if tested.value is None or tested.comparison == "starts with":
+        return tested
+    kind = columns.field(condition.column).type
+    several = isinstance(tested.value, list)
+    given = tested.value if several else [tested.value]
+    try:
+        values = pa.array(given, kind)
+        found = (values.cast(_of_microseconds(kind)) if _has_unit(kind) else values).to_pylist()
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise InvalidOption(
+            f"The condition on column {condition.column!r} of {table!r} does not fit: {error}.",
+            next_step="Name times to the microsecond, and text as text.",
+        ) from None
+    return replace(tested, value=found if several else found[0])
 
 
 def _as_json(value: Any) -> str | None:
@@ -133,6 +159,8 @@ def _plain(value: Any) -> Any:
         return iso(value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC))
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value // datetime.timedelta(microseconds=1)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, Decimal) or (isinstance(value, float) and not math.isfinite(value)):
@@ -140,19 +168,62 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _typed(condition: Comparison, schema: pa.Schema) -> Comparison:
-    """The condition with a value as its column has them, made of what JSON has."""
-    kind = schema.field(condition.column).type
+def _met(condition: Comparison, table: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """For each value of the column whether it meets the condition, whose value is as JSON has it."""
     value = condition.value
     several = isinstance(value, (list, tuple))
-    return Comparison(
-        condition.column, condition.comparison, [_value(each, kind) for each in value] if several else _value(value, kind)
-    )
+    named = [_value(each, values.type) for each in (value if several else [value])]
+    kind = _compared(values.type, [each for each in named if each is not None])
+    rows = pa.table({condition.column: values.cast(kind, safe=False)})
+    return Comparison(condition.column, condition.comparison, named if several else named[0]).of(table, rows)
+
+
+def _compared(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
+    """The type in which values of a column are compared with these, which may be finer or larger than it has them by now."""
+    if pa.types.is_integer(kind):
+        if any(isinstance(value, float) for value in values):
+            return pa.float64()
+        return kind if _fit(values, kind) else EXACT
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_decimal(kind):
+        for value in values:
+            kind = widened(kind, pa.scalar(value).type) or kind
+        return kind
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    return _of_microseconds(kind) if _has_unit(kind) and not _fit(values, kind) else kind
+
+
+def _fit(values: Sequence[Any], kind: pa.DataType) -> bool:
+    """Whether a type has exactly these values."""
+    try:
+        pa.array(values, _of_microseconds(kind)).cast(kind) if _has_unit(kind) else pa.array(values, kind)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _has_unit(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind))
+
+
+def _of_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Moments, times of day or durations of that kind in microseconds."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
+    """A value of a column of that kind, from what JSON has."""
+    if pa.types.is_duration(kind) and isinstance(value, int):
+        return datetime.timedelta(microseconds=value)
     if not isinstance(value, str):
         return value
+    if pa.types.is_timestamp(kind):
+        moment = datetime_of(parse_time(value))
+        return moment if kind.tz is not None else moment.replace(tzinfo=None)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return base64.b64decode(value)
     if pa.types.is_decimal(kind):

@@ -18,11 +18,11 @@ from ...model.arrays import Mask, comparable, one_chunk
 from ...query.row_tests import RowTest
 from ...store.base import Store
 from ...store.elsewhere import ObjectFile, local_path
-from .errors import DataMissing
+from .errors import DataMissing, SchemaConflict
 from .files import CHUNK, CLOCK, About
 from .names import BEGINS
 from .predicates import Predicate
-from .schemas import cast
+from .schemas import cast, widened
 
 PARTITION, PATH = "_partition", "_path"
 REQUESTED = {PARTITION: pa.string(), CHUNK: pa.string(), CLOCK: pa.int64(), PATH: pa.string()}
@@ -34,8 +34,7 @@ _POSITION = "_position"
 class FilePart:
     """What is read of a file: all of its ``of_groups`` row groups, or some. Rows of the origins ``without`` do not count.
 
-    ``deleted`` are positions of predicates that it has rows of, with the origins that these speak of, None for all. Of one that
-    ``is_origin`` all rows are said to be added in it, whatever it says of them.
+    ``deleted`` are positions of predicates that it has rows of, with the origins that these speak of, None for all.
     """
 
     path: str
@@ -49,7 +48,6 @@ class FilePart:
     row_groups: tuple[int, ...] | None = None
     without: tuple[str, ...] = ()
     deleted: tuple[tuple[int, tuple[str, ...] | None], ...] = ()
-    is_origin: bool = False
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -198,13 +196,26 @@ def _shown(found: pa.Table, part: FilePart, asked: DataAsked, needed: Iterable[s
         kind = REQUESTED[name] if name in REQUESTED else _kind(asked.columns, name)
         if kind is None:
             continue
-        if found.schema.get_field_index(name) >= 0 and not (part.is_origin and name == CHUNK):
-            columns[name] = cast(found.column(name), kind)
+        if found.schema.get_field_index(name) >= 0:
+            columns[name] = _cast(found.column(name), kind, name, part.path)
         elif name in constants:
             columns[name] = pa.repeat(pa.scalar(constants[name], kind), len(found))
         else:
             columns[name] = pa.nulls(len(found), kind)
     return pa.table(columns)
+
+
+def _cast(values: pa.ChunkedArray, kind: pa.DataType, name: str, path: str) -> pa.ChunkedArray:
+    try:
+        return cast(values, kind)
+    except pa.ArrowInvalid as error:
+        if widened(values.type, kind) != kind:
+            raise  # not what the catalog says of the file
+        raise SchemaConflict(
+            f"Column {name!r} has values in {path} that {kind}, as which files of its table together have it, does not hold: "
+            f"{str(error).splitlines()[0]}.",
+            next_step="Write one of the files anew with the other's type.",
+        ) from None
 
 
 def _kind(columns: pa.Schema, name: str) -> pa.DataType | None:
@@ -215,9 +226,11 @@ def _kind(columns: pa.Schema, name: str) -> pa.DataType | None:
 def _check(file: Any, part: FilePart, table: str) -> None:
     """``CorruptionError`` for a file that says that it is another."""
     says = About.parse(file.metadata.metadata, part.path)
-    if (says.table, says.partition, says.chunk) != (table, part.partition, part.chunk) or file.metadata.num_rows != part.rows:
+    is_another = (says.table, says.partition, says.chunk) != (table, part.partition, part.chunk)
+    if is_another or (file.metadata.num_rows, file.metadata.num_row_groups) != (part.rows, part.of_groups):
         raise CorruptionError(
-            f"{part.path} says that it is {says.path}, or has another number of rows than {part.rows}.",
+            f"{part.path} says that it is chunk {says.chunk!r} in partition {says.partition!r} of data table {says.table!r}, or has other "
+            f"numbers of rows and row groups than {part.rows} and {part.of_groups}.",
             next_step="Put back what was there, or remove the file: bucketcatalog iox remove.",
         )
 

@@ -1,17 +1,19 @@
 """What was there, worked out of what files and markers say of a data table: a function of values.
 
-A file that somebody added was there, unless a marker says that it was removed, or a compacted file has its rows. A compacted file was there,
-unless the rows that it has left are all in ones that were made later. What the catalog names already stays as it names it: a compaction
-of files of which it knows never committed, and a file of a write that has committed with another one like it is an attempt that lost.
+A file that somebody added was there, unless a marker says that it was removed, or a compacted file has its rows. A compacted file was
+there, unless the rows that it has left are all in ones that were made later. What the catalog names already stays as it names it: a
+compaction of files of which it knows never committed, and a file of a write that has committed with one like it is an attempt that lost.
 
-Whether a file was ever committed no file says. ``PERHAPS_UNCOMMITTED`` and ``SEVERAL_ATTEMPTS`` name those of which it matters.
+Whether a file was ever committed no file says: ``PERHAPS_UNCOMMITTED``, ``PERHAPS_NOT_DELETED`` and ``SEVERAL_ATTEMPTS`` are said of those
+of which it matters.
 Source: persistence document, sections 1.3 ("Rebuildability", "Eventual Preservation") and 2.6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...store.base import ObjectInfo
 from .findings import Finding
@@ -23,16 +25,19 @@ Attempt = tuple[str, str, int, str]
 
 @dataclass(frozen=True)
 class Known:
-    """What the catalog names of a data table, live or ended: the chunks of its files, what they were made of, and what markers say."""
+    """What the catalog names of a data table, live or ended: the chunks of its files, what they were made of, and what was deleted, by id.
+
+    ``removals`` has the chunks of each deletion that says that files were removed.
+    """
 
     chunks: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
+    removals: Mapping[str, Sequence[str]] = field(default_factory=dict)
     predicates: frozenset[str] = frozenset()
     attempts: frozenset[Attempt] = frozenset()
     key_columns: tuple[str, ...] | None = None
 
-    @property
+    @cached_property
     def named(self) -> frozenset[str]:
         """Every chunk of which it knows anything."""
         return self.chunks | self.claimed
@@ -66,19 +71,34 @@ def recovered(
     told = [each for each in markers if each.predicate.id not in there.predicates and ripe.has(each.info)]
     sound = [each for each in sound if not _is_undone(each, there, findings) and not _has_lost(each, there, findings)]
     # What may be under way removes what nobody has taken in yet, as well: it would come back else.
-    removed = there.removed.union(*(each.predicate.chunks for each in markers if each.predicate.is_removal))
-    taken, ended = _divided(sound, there, removed, findings)
+    removals = {each.predicate.id: each.predicate.chunks for each in markers if each.predicate.is_removal}
+    taken, ended = _divided(sound, there, _Removed({**there.removals, **removals}), findings)
     concerned = there.named.union(*(each.claims for each in sound), (each.about.chunk for each in sound))
     about = [each for each in told if not concerned.isdisjoint(each.predicate.chunks)]
     if known is None:
         findings += _young(taken, about, is_young)
     else:
-        findings += [Finding("PERHAPS_UNCOMMITTED", each.info.name, _NEVER_NAMED) for each in (*taken, *about)]
+        about = _deleting(about, there, findings)
+        findings += [Finding("PERHAPS_UNCOMMITTED", each.info.name, _NEVER_NAMED) for each in taken]
+        findings += [Finding("PERHAPS_NOT_DELETED", each.info.name, _NEVER_NAMED) for each in about]
     findings += _alike(taken)
     return Recovered(table, taken, ended, about, findings)
 
 
 _NEVER_NAMED = "No commit names it: its writer has died before it could, or what had named it is lost."
+
+
+def _deleting(markers: Iterable[Marker], known: Known, findings: list[Finding]) -> list[Marker]:
+    """The markers without those that say of files which the catalog names that they were removed, for a restore says so too, of its own."""
+    kept = []
+    for each in markers:
+        if each.predicate.is_removal and not known.named.isdisjoint(each.predicate.chunks):
+            findings.append(
+                Finding("PERHAPS_REMOVED", each.info.name, f"{_NEVER_NAMED} It says that files were removed that are there.")
+            )
+        else:
+            kept.append(each)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -119,7 +139,11 @@ def _of_one_key(files: Iterable[Stored], known: Known, findings: list[Finding]) 
         else:
             said = ", ".join(each.about.key_columns) or "none"
             findings.append(
-                Finding("KEY_CONFLICT", each.info.name, f"It says that the table's key is {said}, and it is {', '.join(key) or 'none'}.")
+                Finding(
+                    "KEY_CONFLICT",
+                    each.info.name,
+                    f"It says that the table's key is {said}, and it is {', '.join(key) or 'none'}.",
+                )
             )
 
 
@@ -135,25 +159,42 @@ def _has_lost(file: Stored, known: Known, findings: list[Finding]) -> bool:
     """Whether its write was committed with another file like it."""
     if file.is_compacted or _attempt(file) not in known.attempts:
         return False
-    findings.append(Finding("SEVERAL_ATTEMPTS", file.info.name, "Its write was committed with a file that has as many rows, and without it."))
+    findings.append(
+        Finding("SEVERAL_ATTEMPTS", file.info.name, "Its write was committed without it, and with a file of as many rows.")
+    )
     return True
 
 
 def _attempt(file: Stored) -> Attempt:
-    return file.about.write, file.about.partition, file.written.row["rows"], file.written.row["schema"]
+    return file.about.write, file.about.partition, file.row["rows"], file.row["schema"]
+
+
+class _Removed:
+    """Which rows of a file do not count since files were removed: those that it has of these, unless it was made in knowledge of that."""
+
+    def __init__(self, removals: Mapping[str, Iterable[str]]) -> None:
+        self._by: dict[str, set[str]] = {}
+        for id_, chunks in removals.items():
+            for chunk in chunks:
+                self._by.setdefault(chunk, set()).add(id_)
+
+    def by(self, file: Stored, chunk: str) -> set[str]:
+        """The ids of the removals that say so of rows that were added in a chunk; none while they count."""
+        return self._by.get(chunk, set()).difference(file.about.applied)
 
 
 def _divided(
-    files: Sequence[Stored], known: Known, removed: frozenset[str], findings: list[Finding]
+    files: Sequence[Stored], known: Known, removed: _Removed, findings: list[Finding]
 ) -> tuple[list[Stored], list[Stored]]:
     """Which files count, and which have ended; the latest compaction first, which has the rows of earlier ones."""
     taken, ended = list[Stored](), list[Stored]()
     covered = dict.fromkeys(known.claimed, "a file that the catalog names")
     newest_first = sorted(files, key=_age, reverse=True)
     for each in sorted(newest_first, key=lambda each: not each.is_compacted):
-        left = [chunk for chunk in each.claims if chunk not in removed]
-        if not left or each.about.chunk in removed:
-            findings.append(Finding("REMOVED", each.info.name, "A marker says that it was removed."))
+        left = [chunk for chunk in each.claims if not removed.by(each, chunk)]
+        by = removed.by(each, each.about.chunk) or (removed.by(each, each.claims[0]) if not left else set())
+        if by:
+            findings.append(Finding("REMOVED", each.info.name, f"The deletion {min(by)} says that it was removed."))
             ended.append(each)
         elif all(chunk in covered for chunk in left):
             findings.append(Finding("REPLACED", each.info.name, f"Its rows are in {covered[left[0]]}."))
@@ -176,7 +217,7 @@ def _young(files: Iterable[Stored], markers: Sequence[Marker], is_young: Callabl
     for each in files:
         if not each.is_compacted and each.about.chunk not in named and is_young(each.info):
             yield Finding("PERHAPS_UNCOMMITTED", each.info.name, why)
-    yield from (Finding("PERHAPS_UNCOMMITTED", each.info.name, why) for each in markers if is_young(each.info))
+    yield from (Finding("PERHAPS_NOT_DELETED", each.info.name, why) for each in markers if is_young(each.info))
 
 
 def _alike(files: Iterable[Stored]) -> Iterator[Finding]:
@@ -188,12 +229,11 @@ def _alike(files: Iterable[Stored]) -> Iterator[Finding]:
     for group in groups.values():
         first: dict[str, str] = {}
         for each in group if len(group) > 1 else ():
-            said = str(each.written.statistics.drop_columns(["chunk"]).to_pylist())
+            said = str(each.statistics.drop_columns(["chunk"]).to_pylist())
             if said in first:
-                yield Finding("SEVERAL_ATTEMPTS", each.info.name, f"It is of the write of {first[said]}, and has as many rows and the same statistics.")
+                yield Finding(
+                    "SEVERAL_ATTEMPTS",
+                    each.info.name,
+                    f"Write, rows and statistics are those of {first[said]}.",
+                )
             first.setdefault(said, each.info.name)
-
-
-def as_written(file: Stored, added: object) -> Stored:
-    """The file with the time at which it was added in its row."""
-    return replace(file, written=replace(file.written, row={**file.written.row, "added": added}))

@@ -54,7 +54,7 @@ def restore(writer: Writer, then: Snapshot, now: Snapshot, table: str) -> Restor
     with writer.transaction(operation="restore", metadata={"table": table, "version": then.version}) as tx:
         tx.rests_on(now)
         again = _left_out_since(was, live, over)
-        applied = delete_rows(tx, store, place, table, again, time=now_us())
+        applied = delete_rows(tx, store, place, table, again, time=now_us(), is_told=False)
         if len(back):
             rows = _rows(then, FILES, table, "chunk", one_chunk(back["chunk"]))
             tx.put(FILES, _with(applied, rows).drop_columns(["_version"]), data_of=rows.select(_OF_VERSIONS))

@@ -7,6 +7,7 @@ outwards: no row group is left out that has what is looked for. Source: persiste
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,25 +79,32 @@ def _together(groups: Sequence[Said]) -> Said:
     return found
 
 
+def columns_of(schema: pa.Schema) -> dict[str, tuple[int, pa.DataType]]:
+    """By the name under which it stands here the place and the type of each column that there may be a row about."""
+    leaves = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+    times = Counter(name for name, _ in leaves)
+    return {
+        name: (at, kind) for at, (name, kind) in enumerate(leaves) if name and times[name] == 1 and not pa.types.is_null(kind)
+    }
+
+
 def _columns_of(group: Any, schema: pa.Schema) -> Iterator[tuple[str, Said]]:
-    kinds: dict[str, pa.DataType] = {}
-    for name, kind in (leaf for field in schema for leaf in _leaves(field.name, field.type)):
-        kinds[name] = pa.null() if name in kinds else kind
-    for at in range(group.num_columns):
-        column = group.column(at)
-        name = column.path_in_schema
-        if (kind := kinds.get(name)) is None or pa.types.is_null(kind):
-            continue
-        found = column.statistics
+    for name, (at, kind) in columns_of(schema).items():
+        found = group.column(at).statistics
         nulls = found.null_count if found is not None and found.has_null_count else None
         yield name, {"rows": group.num_rows, "nulls": nulls, **_ends(kind, found)}
 
 
 def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns that Parquet makes of one, in its order; those within lists and maps have no name."""
     if pa.types.is_struct(kind):
         for field in kind:
-            yield from _leaves(f"{name}.{field.name}", field.type)
-    elif not pa.types.is_nested(kind):
+            yield from _leaves(f"{name}.{field.name}" if name else "", field.type)
+    elif pa.types.is_map(kind):
+        yield from (*_leaves("", kind.key_type), *_leaves("", kind.item_type))
+    elif pa.types.is_nested(kind):
+        yield from _leaves("", kind.value_type)
+    else:
         yield name, kind
 
 
@@ -170,9 +178,13 @@ class Sought:
         wanted = self.wanted
         if wanted.values is not None:
             return Wanted(convert(wanted.values), nothing=wanted.nothing)
-        low, high = (None if end is None else convert(pa.array([end.as_py()], end.type))[0] for end in (wanted.low, wanted.high))
-        is_exact = not (pa.types.is_decimal(self.kind) or (pa.types.is_timestamp(self.kind) and self.kind.unit == "ns"))
+        low, high = (None if end is None else convert(pa.repeat(end, 1))[0] for end in (wanted.low, wanted.high))
+        is_exact = not (pa.types.is_decimal(self.kind) or pa.types.is_uint64(self.kind) or _is_of_nanoseconds(self.kind))
         return Wanted(None, low, high, above=wanted.above and is_exact, below=wanted.below and is_exact)
+
+
+def _is_of_nanoseconds(kind: pa.DataType) -> bool:
+    return bool((pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns")
 
 
 def _conversion(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
@@ -185,30 +197,25 @@ def _conversion(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
         return lambda values: values.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
     if pa.types.is_unsigned_integer(kind):  # those that are too large stand in no row
         return lambda values: pc.min_element_wise(values.cast(pa.uint64()), pa.scalar(_LARGEST, pa.uint64())).cast(pa.int64())
+    if pa.types.is_decimal(kind):  # what Arrow rounds it to may be off by more than what is said is rounded outwards
+        return lambda values: pa.array([None if value is None else float(value) for value in values.to_pylist()], pa.float64())
     stands_as = kind_of(kind)
     assert stands_as is not None
     return lambda values: values.cast(_TYPES[stands_as], safe=False)
 
 
-@dataclass(frozen=True)
-class Ruled:
-    """Which files, and which row groups of others, are ruled out: ``chunk`` of the files, ``chunk`` and ``row_group`` of the others."""
-
-    files: pa.Array
-    groups: pa.Table
+def files_out(statistics: pa.Table, sought: Sought) -> pa.Array:
+    """The chunks of the files that the rows about a column rule out."""
+    return one_chunk(statistics["chunk"]).filter(pa.array(~sought.may_have(statistics)))
 
 
-def ruled_out(statistics: pa.Table, sought: Sought) -> Ruled:
-    """What the rows about a column rule out."""
-    kept = sought.may_have(statistics)
-    files = one_chunk(statistics["chunk"]).filter(pa.array(~kept))
-    of_groups = statistics.filter(pa.array(kept & np.asarray(statistics["row_groups"].is_valid()))).select(
-        ["chunk", "row_groups"]
-    )
+def groups_out(statistics: pa.Table, sought: Sought) -> pa.Table:
+    """The row groups that what the rows about a column say of them rules out: ``chunk`` and ``row_group``."""
+    of_groups = statistics.filter(statistics["row_groups"].is_valid())
     lists = one_chunk(of_groups["row_groups"])
     parents, said = pc.list_parent_indices(lists), pc.list_flatten(lists)
     groups = pa.Table.from_struct_array(said) if len(said) else pa.table({name: pa.array([], kind) for name, kind in _SAID})
     starts = np.asarray(lists.offsets)[:-1] - lists.offsets[0].as_py() if len(lists) else np.empty(0, dtype=np.int32)
     numbers = np.arange(len(said)) - starts[np.asarray(parents)]
     found = pa.table({"chunk": one_chunk(of_groups["chunk"]).take(parents), "row_group": pa.array(numbers, pa.int64())})
-    return Ruled(files, found.filter(pa.array(~sought.may_have(groups))))
+    return found.filter(pa.array(~sought.may_have(groups)))

@@ -165,6 +165,11 @@ def checked(rows: pa.Table, files: WriteFiles) -> pa.Table:
         if field.name == PARTITION:
             values = _partitions(values, files)
         kind = _stored(field.type)
+        if field.name in files.key_columns and pa.types.is_nested(kind):
+            raise InvalidRows(
+                f"Column {field.name!r} for data table {files.table!r} is of the type {kind}, and cannot be in its key.",
+                next_step="Tell rows apart by columns that have an order.",
+            )
         columns.append(values if kind == field.type else _converted(values, kind, field.name, files.table))
         fields.append(pa.field(field.name, kind, field.nullable))
     if not [name for name in rows.column_names if name != PARTITION]:
@@ -221,7 +226,9 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 def _converted(values: pa.ChunkedArray, kind: pa.DataType, name: str, table: str) -> pa.ChunkedArray:
     try:
         plainly = pa.chunked_array([plain(_storage(chunk)) for chunk in values.chunks] or [pa.nulls(0, kind)])
-        return plainly if plainly.type == kind else plainly.cast(kind)
+        found = plainly if plainly.type == kind else plainly.cast(kind)
+        found.validate()
+        return found
     except (pa.ArrowException, NotImplementedError) as error:
         raise InvalidRows(
             f"Column {name!r} for data table {table!r}: {str(error).splitlines()[0]}.", next_step=f"Cast it to {kind}."
@@ -229,7 +236,16 @@ def _converted(values: pa.ChunkedArray, kind: pa.DataType, name: str, table: str
 
 
 def _storage(values: pa.Array) -> pa.Array:
-    return values.storage if isinstance(values, pa.ExtensionArray) else values
+    """The values without what Arrow's casts leave in place: extensions, runs, and views of lists."""
+    if isinstance(values, pa.ExtensionArray):
+        return _storage(values.storage)
+    if pa.types.is_run_end_encoded(values.type):
+        return _storage(pc.run_end_decode(values))
+    if pa.types.is_list_view(values.type) or pa.types.is_large_list_view(values.type):
+        sizes = np.asarray(pc.fill_null(pc.list_value_length(values), 0), dtype=np.int64)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int64())
+        return pa.LargeListArray.from_arrays(offsets, pc.list_flatten(values), mask=values.is_null())
+    return values
 
 
 def _portions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

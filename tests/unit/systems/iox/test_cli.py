@@ -19,7 +19,7 @@ from bucketcatalog.systems.iox.cli.conditions import condition, in_range
 from ...cli.conftest import Cli
 from ...cli.conftest import cli as cli
 
-COMMANDS = ["add", "remove", "delete", "compact", "files"]
+COMMANDS = ("add", "remove", "delete", "compact", "files", "rebuild", "verify")
 NEW_YEAR = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 ROWS = [{"host": f"h{n % 2}", "time": NEW_YEAR + datetime.timedelta(hours=n), "v": n} for n in range(6)]
 COLUMNS = pa.schema(

@@ -97,6 +97,7 @@ def _outcome(made: Rebuilt, *, adopt: bool, yes: bool) -> str:
         number(made.files, "file") + f" with {number(made.rows, 'row')}, {size(made.bytes)}" if made.files else "",
         f"{number(made.ended, 'file')} that had ended" if made.ended else "",
         number(made.deletions, "deletion") if made.deletions else "",
+        f"the columns of {number(made.schemas, 'kind')} of file" if made.schemas else "",
     ]
     what = "; ".join(part for part in parts if part)
     if what:
@@ -106,7 +107,7 @@ def _outcome(made: Rebuilt, *, adopt: bool, yes: bool) -> str:
 
 
 def _document(made: Rebuilt) -> dict[str, Any]:
-    names = ("database", "whole", "listed", "files", "rows", "bytes", "ended", "deletions", "tables", "version")
+    names = ("database", "whole", "listed", "files", "rows", "bytes", "ended", "deletions", "schemas", "tables", "version")
     return {**{name: getattr(made, name) for name in names}, "findings": [_facts(finding) for finding in made.findings]}
 
 
