@@ -27,7 +27,7 @@ from benchmarks.results import table
 from benchmarks.world import FULL, SMALL, Scale, World
 
 ROOT = Path(__file__).resolve().parent.parent
-OF_S3 = ("s3_commits", "s3_writers", "s3_opening", "s3_harvest")
+OF_S3 = ("s3_commits", "s3_writers", "s3_opening", "s3_harvest", "s3_iox")
 GROUPS = (
     "commits",
     "upserts",
@@ -49,6 +49,8 @@ GROUPS = (
     "spark_deletes",
     "levels",
     "manta",
+    "iox",
+    "spark_iox",
     *OF_S3,
 )
 SCALES = {scale.name: scale for scale in (SMALL, FULL)}

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
+DATA_ROWS = 100
 Commit = Callable[[], int]
 """Commits once and gives the number of further tries that it took; raises where it gives up."""
 
@@ -45,6 +46,26 @@ def ours(where: dict[str, Any], number: int) -> Commit:
     return commit
 
 
+def data(where: dict[str, Any], number: int) -> Commit:
+    """A writer of its own that appends files to one data table, which it holds open."""
+    from bucketcatalog import Catalog
+    from bucketcatalog.store import open_store
+    from bucketcatalog.store.faults import Counting
+
+    from .iox_rows import measurements
+
+    store = Counting(open_store(f"s3://{where['bucket']}/catalog", where["options"]))
+    table = Catalog(store).data("cpu", writer=f"writer-{number}").__enter__()
+    files = itertools.count(number << 20)
+
+    def commit() -> int:
+        before = store.requests["put"]
+        table.append(measurements(next(files), DATA_ROWS))
+        return int(store.requests["put"] - before - 2)
+
+    return commit
+
+
 def puts(where: dict[str, Any], number: int) -> Commit:
     """A boto3 client that puts as many bytes as a commit has, under names of the same shape."""
     from bucketcatalog.model.cuts import Head
@@ -62,8 +83,8 @@ def puts(where: dict[str, Any], number: int) -> Commit:
     return put
 
 
-def delta_table(where: dict[str, Any]) -> Any:
-    """The table, made if it is not there."""
+def delta_table(where: dict[str, Any], columns: pa.Schema = FILES) -> Any:
+    """The table, of files or with these columns, made if it is not there."""
     import deltalake
 
     options = {
@@ -75,7 +96,7 @@ def delta_table(where: dict[str, Any]) -> Any:
         "aws_conditional_put": "etag",
     }
     path = f"s3://{where['bucket']}/table"
-    deltalake.DeltaTable.create(path, deltalake.Schema.from_arrow(FILES), mode="ignore", storage_options=options)
+    deltalake.DeltaTable.create(path, deltalake.Schema.from_arrow(columns), mode="ignore", storage_options=options)
     return deltalake.DeltaTable(path, storage_options=options)
 
 
@@ -92,6 +113,34 @@ def deltalake(where: dict[str, Any], number: int) -> Commit:
         action = AddAction(f"part-{number}-{count}.parquet", 1_000, {}, 1_700_000_000_000, True, '{"numRecords":1}')
         try:
             table.create_write_transaction([action], "append", FILES)
+        except (CommitFailedError, DeltaError):
+            table.update_incremental()
+            raise
+        table.update_incremental()
+        return 0
+
+    return commit
+
+
+def delta_data_table(where: dict[str, Any]) -> Any:
+    """The table of measurements, made if it is not there."""
+    from .iox_rows import SCHEMA
+
+    return delta_table(where, SCHEMA)
+
+
+def deltalake_data(where: dict[str, Any], number: int) -> Commit:
+    """A table of measurements held open, to which files are appended."""
+    from deltalake import write_deltalake
+    from deltalake.exceptions import CommitFailedError, DeltaError
+
+    from .iox_rows import measurements
+
+    table, files = delta_data_table(where), itertools.count(number << 20)
+
+    def commit() -> int:
+        try:
+            write_deltalake(table, measurements(next(files), DATA_ROWS), mode="append")
         except (CommitFailedError, DeltaError):
             table.update_incremental()
             raise
@@ -143,12 +192,18 @@ def pyiceberg(where: dict[str, Any], number: int) -> Commit:
     return commit
 
 
-PREPARED: dict[str, Callable[[dict[str, Any]], Any]] = {"deltalake": delta_table, "pyiceberg": iceberg_table}
+PREPARED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "deltalake": delta_table,
+    "deltalake data": delta_data_table,
+    "pyiceberg": iceberg_table,
+}
 """What has to be made once, before many use it."""
 KINDS: dict[str, Callable[[dict[str, Any], int], Commit]] = {
     "ours": ours,
     "puts": puts,
+    "data": data,
     "deltalake": deltalake,
+    "deltalake data": deltalake_data,
     "pyiceberg": pyiceberg,
 }
 

@@ -30,15 +30,15 @@ def run(world: World) -> Group:
     measures, commits = [], {}
     with Server() as server:
         for writers in WRITERS:
-            mine = _rate(server, "ours", writers, world.scale.s3_seconds)
-            plain = _rate(server, "puts", writers, world.scale.s3_seconds)
+            mine = rate(server, "ours", writers, world.scale.s3_seconds)
+            plain = rate(server, "puts", writers, world.scale.s3_seconds)
             commits[writers] = mine
             name = f"S3: commits by {writers} writer{'s' * (writers > 1)} of one database"
             goal = Goal("ours / other", "at least", 0.8)
             measures.append(Measure(name, _sample(mine), _sample(plain), "plain boto3 PUTs by as many clients", goal, mine))
-        mine = _rate(server, "ours", AMONG_PEERS, world.scale.s3_seconds)
+        mine = rate(server, "ours", AMONG_PEERS, world.scale.s3_seconds)
         for peer in ("deltalake", "pyiceberg"):
-            theirs = _rate(server, peer, AMONG_PEERS, world.scale.s3_seconds)
+            theirs = rate(server, peer, AMONG_PEERS, world.scale.s3_seconds)
             goal = Goal("ours / other", "at least", 10)
             name = f"S3: commits by {AMONG_PEERS} writers of one table"
             measures.append(Measure(name, _sample(mine), _sample(theirs), peer, goal, {"ours": mine, peer: theirs}))
@@ -54,21 +54,21 @@ def run(world: World) -> Group:
     return Group(measures, settings)
 
 
-def _rate(server: Server, kind: str, writers: int, seconds: float) -> dict[str, Any]:
-    """What ``writers`` of a kind did in some seconds in a bucket of their own, in processes of their own."""
+def rate(server: Server, kind: str, writers: int, seconds: float, *, processes: int = 4) -> dict[str, Any]:
+    """What ``writers`` of a kind did in some seconds in a bucket of their own, in so many processes of their own."""
     with tempfile.TemporaryDirectory() as folder:
         where = {"bucket": servers.bucket(server), "options": server.storage_options, "kind": kind, "seconds": seconds}
         where["folder"] = folder
         s3_client.PREPARED.get(kind, lambda _: None)(where)
-        return _together(where, writers)
+        return _together(where, writers, processes)
 
 
-def _together(where: dict[str, Any], writers: int, **more: Any) -> dict[str, Any]:
-    processes = min(4, writers)
+def _together(where: dict[str, Any], writers: int, most: int = 4) -> dict[str, Any]:
+    processes = min(most, writers)
     shares = [writers // processes + (number < writers % processes) for number in range(processes)]
     running = []
     for number, share in enumerate(shares):
-        asked = json.dumps({**where, **more, "first": sum(shares[:number]), "writers": share})
+        asked = json.dumps({**where, "first": sum(shares[:number]), "writers": share})
         command = [sys.executable, "-m", "benchmarks.s3_client"]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent

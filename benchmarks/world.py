@@ -58,6 +58,11 @@ class Scale:
     manta_objects: int
     manta_tombstones: int
     manta_accounted: int
+    data_depths: tuple[int, ...]
+    data_peer_depths: tuple[int, ...]
+    data_files: int
+    data_small_files: int
+    data_seconds: float
 
 
 FULL = Scale(
@@ -98,6 +103,11 @@ FULL = Scale(
     manta_objects=2_000_000,
     manta_tombstones=1_000_000,
     manta_accounted=5_000_000,
+    data_depths=(10, 1_000, 10_000),
+    data_peer_depths=(10, 200, 1_000),
+    data_files=100_000,
+    data_small_files=1_000,
+    data_seconds=30.0,
 )
 SMALL = Scale(
     name="small",
@@ -137,6 +147,11 @@ SMALL = Scale(
     manta_objects=100_000,
     manta_tombstones=50_000,
     manta_accounted=100_000,
+    data_depths=(10, 50, 200),
+    data_peer_depths=(10, 20, 50),
+    data_files=2_000,
+    data_small_files=50,
+    data_seconds=3.0,
 )
 
 
