@@ -74,9 +74,9 @@ SEARCHES = {
     "conditions": Search("tests/property/test_conditions.py", 18),
     "changes": Search("tests/property/test_changes.py", 18),
     "manta": Search("tests/property/test_manta_postgres.py::test_traces_end_as_on_postgres", 200, 2, fewer=15),
-    "data tables": Search("tests/property/test_data_tables.py::test_rows_count_as_the_model_says_whatever_races", 36, 2),
+    "data tables": Search("tests/property/test_data_tables.py::test_rows_count_as_the_model_says_whatever_races", 60, 2),
     "data tables with keys": Search(
-        "tests/property/test_data_tables.py::test_the_newest_rows_of_their_keys_count_whatever_races", 18
+        "tests/property/test_data_tables.py::test_the_newest_rows_of_their_keys_count_whatever_races", 30
     ),
     "fuzz": Search("tests/property/test_fuzz.py", 900),
     "questions": Search("tests/spark/test_questions.py", 2, 2),

@@ -7,7 +7,7 @@ None is imported before somebody asks for a name that the engine has not, for th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
@@ -29,15 +29,19 @@ if TYPE_CHECKING:
     from ..write.parts import Writes
 
 
-def system(name: str) -> System | None:
-    """The installed system of a name; None without one, ``BrokenSystem`` where it cannot be used."""
-    point = entry_point(name)
+def system(name: str, among: Iterable[EntryPoint] | None = None) -> System | None:
+    """The installed system of a name; None without one, ``BrokenSystem`` where it cannot be used. See ``entry_point``."""
+    point = entry_point(name, among)
     return _loaded(point) if point is not None else None
 
 
-def entry_point(name: str) -> EntryPoint | None:
-    """What leads to the installed system of a name; None without one, ``BrokenSystem`` where there are several. Nothing is imported."""
-    found = sorted(entry_points(group=GROUP, name=name), key=lambda point: point.value)
+def entry_point(name: str, among: Iterable[EntryPoint] | None = None) -> EntryPoint | None:
+    """What leads to the installed system of a name; None without one, ``BrokenSystem`` where there are several. Nothing is imported.
+
+    It is looked for ``among`` these, else among what is installed now, which takes milliseconds.
+    """
+    points = entry_points(group=GROUP) if among is None else among
+    found = sorted((point for point in points if point.name == name), key=lambda point: point.value)
     if len({point.value for point in found}) > 1:
         packages = ", ".join(point.value for point in found)
         raise broken(name, f"several packages have one of that name: {packages}", "Uninstall all but one of them")
@@ -80,14 +84,18 @@ class Registry:
     def system(self, name: str) -> System | None:
         """The installed system of a name; None without one, ``BrokenSystem`` where it cannot be used."""
         if name not in self._found:
-            self._found[name] = system(name)
+            self._found[name] = system(name, self._points)
         return self._found[name]
+
+    @cached_property
+    def _points(self) -> tuple[EntryPoint, ...]:
+        return tuple(entry_points(group=GROUP))
 
     @cached_property
     def systems(self) -> list[System]:
         """Every installed system that can be used, by name; a warning for each that cannot."""
         found: list[System] = []
-        for name in system_names():
+        for name in sorted({point.name for point in self._points}):
             try:
                 loaded = self.system(name)
             except BrokenSystem as error:

@@ -7,6 +7,7 @@ would stay for ever when it has ended: whoever puts one is told at once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ from .given import Given
 
 _PART = "[A-Za-z0-9_=-][A-Za-z0-9._=-]*"
 _OF_A_LOG = "/(transactions|newest|segments)/"
+_FEW = 64
+"""So many names are taken apart sooner than a pattern is made ready."""
 
 
 def is_data_path(name: str, database: str) -> bool:
@@ -31,12 +34,13 @@ def is_data_path(name: str, database: str) -> bool:
 
 def elsewhere(names: pa.Array, database: str) -> int:
     """The first of some names that is none of data in a database, nulls aside; -1 without one. What looks usual is not taken apart."""
-    usual = rf"^{NAME}/{re.escape(database)}/data/({_PART}/)*{_PART}$"
-    is_usual = pc.and_(pc.match_substring_regex(names, usual), pc.invert(pc.match_substring_regex(names, _OF_A_LOG)))
-    for at in np.flatnonzero(np.asarray(pc.invert(pc.fill_null(is_usual, True)))).tolist():
-        if not is_data_path(names[at].as_py(), database):
-            return int(at)
-    return -1
+    if len(names) <= _FEW:
+        unusual: Iterable[int] = (at for at in range(len(names)) if names[at].is_valid)
+    else:
+        usual = rf"^{NAME}/{re.escape(database)}/data/({_PART}/)*{_PART}$"
+        is_usual = pc.and_(pc.match_substring_regex(names, usual), pc.invert(pc.match_substring_regex(names, _OF_A_LOG)))
+        unusual = np.flatnonzero(np.asarray(pc.invert(pc.fill_null(is_usual, True)))).tolist()
+    return next((at for at in unusual if not is_data_path(names[at].as_py(), database)), -1)
 
 
 def refuse_elsewhere(table: Table, given: Given, database: str) -> None:

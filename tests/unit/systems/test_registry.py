@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pyarrow as pa
@@ -258,9 +260,9 @@ def test_data_in_the_catalog_is_named_by_one_string(named: list[str]) -> None:
 def test_a_system_is_looked_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def counted(name: str) -> System | None:
+    def counted(name: str, among: Iterable[EntryPoint]) -> System | None:
         asked.append(name)
-        return system(name)
+        return system(name, among)
 
     monkeypatch.setattr("bucketcatalog.registry.installed.system", counted)
     writer = world.writer("v")

@@ -120,7 +120,9 @@ class Live:
         is_one = len(pc.unique(by_age["schema"])) == 1  # then it does not matter which of its files is named
         by_age = by_age.slice(0, 1) if is_one else by_age.sort_by([("added", "ascending"), ("chunk", "ascending")])
         first = by_age.group_by("schema", use_threads=False).aggregate([("path", "first")])
-        seen = [Seen(row["schema"], self.schema(row["schema"], row["path_first"]), row["path_first"]) for row in first.to_pylist()]
+        seen = [
+            Seen(row["schema"], self.schema(row["schema"], row["path_first"]), row["path_first"]) for row in first.to_pylist()
+        ]
         return merged(self.table, seen, on)
 
     @cached_property

@@ -86,7 +86,8 @@ class DataTable:
 
         Rows that have a column ``_partition`` go to the partition that it names, others to ``partition``. ``key`` are the columns that tell
         rows apart: of rows of a partition that are equal there the one with the newest logical ``clock`` counts, by default the time of
-        the write. It is the table's for good. With ``app_id`` and ``app_version`` rows are added once, however often that is called.
+        the write. It is the table's as long as it has files. With ``app_id`` and ``app_version`` rows are added once, however often that is
+        called.
 
         ``InvalidRows`` for what no file can have, ``InvalidOption`` for a key that is not the table's.
         """
@@ -242,7 +243,8 @@ class DataTable:
         if self._key is None:
             live = Live.of(self._catalog.database(writer.database).look(), self.name)
             if live is not None:
-                self._schemas, self._key = frozenset(live.by_schema), live.key_columns
+                self._schemas = frozenset(live.by_schema)
+                self._key = live.key_columns if len(live.left) else None  # one without files takes any
         given = None if key is None else names_given(key, "columns", "key=['host', 'time']")
         if self._key is None:
             self._key = given or ()

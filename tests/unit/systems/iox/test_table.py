@@ -340,7 +340,15 @@ def test_of_a_table_with_a_key_rows_are_deleted_by_its_columns(lake: Lake) -> No
     assert lake.values() == [1]
 
 
-def test_the_key_is_the_table_s_for_good(lake: Lake) -> None:
+def test_a_table_of_which_everything_was_removed_takes_rows_with_a_key_again(lake: Lake) -> None:
+    lake.append({"k": 1, "v": 1}, key=["k"])
+    lake.table().remove(partition="default")
+    lake.append({"k": 1, "v": 2}, key=["k"], by="other")
+    lake.append({"k": 1, "v": 3}, by="third")
+    assert lake.values() == [3]
+
+
+def test_a_key_is_the_table_s_as_long_as_it_has_files(lake: Lake) -> None:
     lake.append({"k": 1, "v": 1}, key=["k"])
     for key in ([], ["v"], ["k", "v"]):
         with pytest.raises(InvalidOption, match="The key of data table 't' is k"):

@@ -52,7 +52,7 @@ def add(
     ] = DEFAULT_PARTITION,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="COL", help="A column that tells rows apart, for good, of a new table; repeat it."),
+        typer.Option("--key", metavar="COL", help="A column that tells rows of a new table apart; repeat it."),
     ] = None,
     clock: Annotated[
         int | None, typer.Option("--clock", metavar="N", help="The rows' logical clock.  [default: the time of the write]")
