@@ -6,7 +6,9 @@ scan in Python takes as ``where``.
 
 from __future__ import annotations
 
+import datetime
 import json
+from decimal import Decimal
 from typing import Any
 
 from bucketcatalog import InvalidOption, prefix
@@ -45,7 +47,19 @@ def _condition(said: Any) -> Any:
 
 def where_text(where: Where) -> str:
     """Conditions as the option ``where`` carries them."""
-    return json.dumps({column: _said(condition) for column, condition in where.items()}, default=str, ensure_ascii=False)
+    try:
+        return json.dumps({column: _said(condition) for column, condition in where.items()}, default=_text, ensure_ascii=False)
+    except TypeError as error:
+        raise InvalidOption(
+            f"The option where cannot say this: {error}.", next_step="Compare with text, numbers or times."
+        ) from None
+
+
+def _text(value: Any) -> str:
+    """A value that people write as text."""
+    if isinstance(value, (datetime.date, datetime.time, Decimal)):
+        return str(value)
+    raise TypeError(f"{value!r} is of the type {type(value).__name__}, which JSON has not")
 
 
 def _said(condition: Any) -> Any:

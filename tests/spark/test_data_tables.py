@@ -87,6 +87,14 @@ def test_conditions_narrow_what_is_read(spark: SparkSession, tmp_path: Path) -> 
         load(spark, tmp_path, where="host = 'a'").collect()
 
 
+def test_what_the_option_cannot_say_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    Catalog(tmp_path).data("cpu").append({"raw": b"x", "day": datetime.date(2024, 1, 1), "price": Decimal("1.5")})
+    with pytest.raises(InvalidOption, match=r"b'x' is of the type bytes, which JSON has not"):
+        bcs.read(spark, tmp_path, table="data.cpu", where={"raw": b"x"})
+    where = {"day": datetime.date(2024, 1, 1), "price": between(Decimal("1.5"), None)}
+    assert bcs.read(spark, tmp_path, table="data.cpu", where=where).count() == 1
+
+
 def test_files_of_other_columns_are_merged_as_the_option_says(spark: SparkSession, tmp_path: Path) -> None:
     table = Catalog(tmp_path).data("cpu")
     table.append(pa.table({"host": ["a"], "v": pa.array([1], pa.int32())}))

@@ -81,6 +81,12 @@ class RowTest:
             for column, condition in where.items()
         }
         check(self._table, self.where, schema)
+        for column, condition in self.where.items():
+            if condition is not None and pa.types.is_nested(schema.field(column).type):
+                raise InvalidOption(
+                    f"Column {column!r} of {name!r} cannot be compared with a value.",
+                    next_step="Compare it with None, or filter the rows.",
+                )
         self.tested = pa.schema([schema.field(column) for column in self.where])
 
     @property

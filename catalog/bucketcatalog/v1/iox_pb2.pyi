@@ -72,7 +72,7 @@ class IoxStatistics(_message.Message):
     def __init__(self, table: _Optional[str] = ..., column: _Optional[str] = ..., partition: _Optional[str] = ..., chunk: _Optional[str] = ..., rows: _Optional[int] = ..., nulls: _Optional[int] = ..., min_int: _Optional[int] = ..., max_int: _Optional[int] = ..., min_double: _Optional[float] = ..., max_double: _Optional[float] = ..., min_bytes: _Optional[bytes] = ..., max_bytes: _Optional[bytes] = ..., row_groups: _Optional[_Iterable[_Union[IoxRowGroup, _Mapping]]] = ...) -> None: ...
 
 class IoxRowGroup(_message.Message):
-    __slots__ = ("rows", "nulls", "min_int", "max_int", "min_double", "max_double", "min_bytes", "max_bytes", "bloom_filter")
+    __slots__ = ("rows", "nulls", "min_int", "max_int", "min_double", "max_double", "min_bytes", "max_bytes")
     ROWS_FIELD_NUMBER: _ClassVar[int]
     NULLS_FIELD_NUMBER: _ClassVar[int]
     MIN_INT_FIELD_NUMBER: _ClassVar[int]
@@ -81,7 +81,6 @@ class IoxRowGroup(_message.Message):
     MAX_DOUBLE_FIELD_NUMBER: _ClassVar[int]
     MIN_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
-    BLOOM_FILTER_FIELD_NUMBER: _ClassVar[int]
     rows: int
     nulls: int
     min_int: int
@@ -90,8 +89,7 @@ class IoxRowGroup(_message.Message):
     max_double: float
     min_bytes: bytes
     max_bytes: bytes
-    bloom_filter: bytes
-    def __init__(self, rows: _Optional[int] = ..., nulls: _Optional[int] = ..., min_int: _Optional[int] = ..., max_int: _Optional[int] = ..., min_double: _Optional[float] = ..., max_double: _Optional[float] = ..., min_bytes: _Optional[bytes] = ..., max_bytes: _Optional[bytes] = ..., bloom_filter: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, rows: _Optional[int] = ..., nulls: _Optional[int] = ..., min_int: _Optional[int] = ..., max_int: _Optional[int] = ..., min_double: _Optional[float] = ..., max_double: _Optional[float] = ..., min_bytes: _Optional[bytes] = ..., max_bytes: _Optional[bytes] = ...) -> None: ...
 
 class IoxSchema(_message.Message):
     __slots__ = ("table", "schema", "fields", "arrow")

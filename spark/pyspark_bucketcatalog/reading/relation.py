@@ -106,12 +106,12 @@ class TableRelation(Relation):
     @property
     def shown(self) -> pa.Schema:
         """The columns that are shown without being asked for, with ``deleted_at`` of tombstones."""
-        return self._read(None, {}).schema
+        return self._whole.schema
 
     @property
     def available(self) -> pa.Schema:
         """What is shown on request, too."""
-        return self._read(None, {}).available
+        return self._whole.available
 
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Key ranges, planned from indexes."""
@@ -120,7 +120,7 @@ class TableRelation(Relation):
     @property
     def lies_in_files(self) -> bool:
         """Whether its rows are those of a table, and not something that a system makes when it is read."""
-        return self._read(None, {}).lies_in_files
+        return self._whole.lies_in_files
 
     def in_files(self) -> tuple[Read, Projection | None]:
         """The read whose ``files`` hold the columns that are asked for; for a view its table's, and what is made of that."""
@@ -132,6 +132,11 @@ class TableRelation(Relation):
     def check(self) -> None:
         """An error where there is no such table, or a condition does not fit it."""
         self._read(self.options.columns, self.where)
+
+    @cached_property
+    def _whole(self) -> Read:
+        """All of it, for what it says of itself."""
+        return self._read(None, {})
 
     def _read(self, columns: Sequence[str] | None, where: Where) -> Read:
         read = self.snapshot.scan(self.options.table, columns=columns, where=where, **self.options.of_read)

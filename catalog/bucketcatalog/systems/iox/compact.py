@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...clock import now_us
 from ...errors import InvalidOption, UnknownTable
-from ...model.arrays import Mask, one_chunk
+from ...model.arrays import one_chunk
 from ...model.names import COMPACTOR_PREFIX
 from ...parallel import in_order
 from ...query.snapshot import Snapshot
@@ -27,7 +27,7 @@ from ...write.writer import Writer
 from .files import CHUNK, CLOCK, FILES, About, Written, add_files, new_id, put_file
 from .live import Live
 from .plan import parts_of
-from .predicates import PREDICATES, delete_rows
+from .predicates import PREDICATES
 from .reading import DataAsked, FilePart
 from .schemas import cast
 
@@ -76,6 +76,27 @@ class MakeFile:
         return put_file(store, pa.table([*columns, *told], schema=pa.schema(fields)), self.about)
 
 
+@dataclass
+class _Group:
+    """Files that are to become one, if they are at least so many or have rows that do not count."""
+
+    least: int
+    files: list[int] = field(default_factory=list)
+    size: int = 0
+    is_touched: bool = False
+
+    def add(self, at: int, part: FilePart) -> None:
+        """Add a file by its position."""
+        self.files.append(at)
+        self.size += part.size
+        self.is_touched |= not part.is_whole
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether something comes of it."""
+        return bool(self.files) and (len(self.files) >= self.least or self.is_touched)
+
+
 class Compaction:
     """A compaction of a data table, planned: see ``Planned``.
 
@@ -112,45 +133,37 @@ class Compaction:
         return pc.unique(pa.concat_arrays([one_chunk(self._live.files["chunk"]), one_chunk(ended["chunk"])]))
 
     @cached_property
-    def _dead(self) -> Mask:
-        """The files of which no row counts."""
-        dead = np.ones(len(self._live.files), dtype=bool)
-        dead[self._live.left] = False
-        return dead
+    def _parts(self) -> dict[int, FilePart]:
+        """What is read of each file of which rows count, by its position."""
+        return dict(zip(self._live.left.tolist(), parts_of(self._live, self._live.left), strict=True))
 
     def _grouped(self, partition: str | None, target: int, least: int) -> Iterator[list[int]]:
         """The positions of files that become one."""
-        files = self._live.files
-        positions = np.flatnonzero(~self._dead)
+        table = self._live.files.select(["partition", "schema", "first_clock", "chunk"])
+        table = table.append_column("at", pa.array(np.arange(len(table)))).take(pa.array(self._live.left))
         if partition is not None:
-            positions = positions[np.asarray(pc.equal(files["partition"], partition))[positions]]
-        touched = {
-            part_at
-            for part_at, part in zip(positions.tolist(), parts_of(self._live, positions), strict=True)
-            if not part.is_whole
-        }
-        sizes = files["size"].to_pylist()
-        table = files.select(["partition", "schema", "first_clock", "chunk"]).append_column("at", pa.array(np.arange(len(files))))
-        ordered = table.take(pa.array(positions)).sort_by([(name, "ascending") for name in table.column_names])
-        group: list[int] = []
+            table = table.filter(pc.equal(table["partition"], partition))
+        ordered = table.sort_by([(name, "ascending") for name in table.column_names])
+        group = _Group(least)
         of: tuple[str, str] | None = None
         for place, schema, at in zip(*(ordered[name].to_pylist() for name in ("partition", "schema", "at")), strict=True):
-            if sizes[at] * 2 > target and at not in touched:
+            part = self._parts[at]
+            if part.size * 2 > target and part.is_whole:
                 continue
-            if group and (of != (place, schema) or sum(sizes[each] for each in group) + sizes[at] > target):
-                if len(group) >= least or touched.intersection(group):
-                    yield group
-                group = []
+            if of != (place, schema) or group.size + part.size > target:
+                if group.is_worth_it:
+                    yield group.files
+                group = _Group(least)
             of = place, schema
-            group.append(at)
-        if group and (len(group) >= least or touched.intersection(group)):
-            yield group
+            group.add(at, part)
+        if group.is_worth_it:
+            yield group.files
 
     def _task(self, group: Sequence[int], write: str) -> MakeFile:
         live, files = self._live, self._live.files.take(pa.array(group))
         first = {name: files[name][0].as_py() for name in ("partition", "schema")}
         schema = live.schema(first["schema"], files["path"][0].as_py())
-        parts = list(parts_of(live, np.asarray(group)))
+        parts = [self._parts[at] for at in group]
         about = About(
             write,
             self._writer.id,
@@ -161,28 +174,14 @@ class Compaction:
             pc.min(files["first_clock"]).as_py(),
             pc.max(files["last_clock"]).as_py(),
             live.key_columns,
-            tuple(self._origins(group)),
-            tuple(self._applied(group)),
+            tuple(sorted({chunk for at in group for chunk in live.counted[at]})),
+            tuple(sorted({id_ for at in group for id_ in live.spoken_of.get(at, ())})),
         )
         shape = live.merged("skip")
         columns = schema if first["schema"] in shape.skipped else shape.schema
         shown = pa.schema([*(columns.field(name) for name in schema.names), pa.field(CHUNK, pa.string())])
-        asked = DataAsked(live.table, shown, (), columns, live.key_columns, tuple(live.predicates))
+        asked = DataAsked(live.table, shown, (), columns, live.key_columns, live.conditions)
         return MakeFile(asked, parts, about, schema)
-
-    def _claims(self, group: Sequence[int]) -> pa.Table:
-        """The rows of the files that count: ``file`` and ``chunk``."""
-        mine = self._live.claims.filter(pc.is_in(self._live.claims["file"], value_set=pa.array(group)))
-        return mine.join(self._live.without, ["file", "chunk"], join_type="left anti")
-
-    def _origins(self, group: Sequence[int]) -> list[str]:
-        """The files that the new one has rows of."""
-        return sorted({*self._claims(group)["chunk"].to_pylist()})
-
-    def _applied(self, group: Sequence[int]) -> list[str]:
-        """The predicates that speak of rows of the files, and have been read."""
-        chunks = one_chunk(self._live.claims.filter(pc.is_in(self._live.claims["file"], value_set=pa.array(group)))["chunk"])
-        return [p.id for p in self._live.predicates if _any_of(p.chunks, chunks)]
 
     def _over(self) -> list[str]:
         """The predicates that speak of files of which nothing is known any more, and have been applied to all that was made of them."""
@@ -192,18 +191,13 @@ class Compaction:
     def finish(self, outcomes: Sequence[Written | None]) -> Compacted:
         """Commit what the tasks have made; nothing where there is nothing to do."""
         live, made = self._live, [written for written in outcomes if written is not None]
-        emptied = [group for group, written in zip(self._groups, outcomes, strict=True) if written is None]
-        ended = [*np.flatnonzero(self._dead).tolist(), *(at for group in self._groups for at in group)]
-        over = self._over()
+        dead = np.flatnonzero(~live.is_left).tolist()
+        ended, over = [*dead, *(at for group in self._groups for at in group)], self._over()
         if not ended and not over:
             return Compacted(live.table, 0, 0, 0, 0, 0, None)
-        store, place = self._snapshot.files.store, (self._writer.id, self._writer.database)
         with self._writer.transaction(operation="compact") as tx:
             add_files(tx, made, frozenset(live.by_schema))
             live.end(tx, live.files.take(pa.array(ended, pa.int64())))
-            for group in emptied:
-                gone = sorted({*self._claims(group)["chunk"].to_pylist(), *live.files["chunk"].take(pa.array(group)).to_pylist()})
-                delete_rows(tx, store, place, live.table, gone, time=now_us())
             if over:
                 tx.delete(PREDICATES, [{"table": live.table, "id": each} for each in over])
         committed = tx.committed

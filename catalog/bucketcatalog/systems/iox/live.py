@@ -14,7 +14,7 @@ it, which is added later than both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import CorruptionError, InvalidOption
-from ...model.arrays import Positions, one_chunk
+from ...model.arrays import Mask, Positions, one_chunk
 from ...query.row_tests import Comparison
 from ...query.snapshot import Snapshot
 from ...write.transaction import WriteTransaction
@@ -168,6 +168,39 @@ class Live:
         is_first = pc.not_equal(chunks, pa.concat_arrays([pa.array([""], chunks.type), chunks.slice(0, len(chunks) - 1)]))
         return ordered.filter(pc.invert(is_first))
 
+    @cached_property
+    def is_left(self) -> Mask:
+        """Of each file whether some of its rows may count."""
+        found = np.zeros(len(self.files), dtype=bool)
+        found[self.left] = True
+        return found
+
+    @property
+    def conditions(self) -> tuple[Predicate, ...]:
+        """The predicates without the files that they speak of, for who reads files of which that is known."""
+        return tuple(replace(each, chunks=()) for each in self.predicates)
+
+    @cached_property
+    def counted(self) -> dict[int, tuple[str, ...]]:
+        """By file the origins of its rows that count."""
+        return by_file(self.claims.join(self.without, ["file", "chunk"], join_type="left anti"))
+
+    @cached_property
+    def spoken_of(self) -> dict[int, list[str]]:
+        """By file the predicates that speak of rows of it, applied or not."""
+        found: dict[int, list[str]] = {}
+        for each in self.predicates:
+            about = self.claims.filter(pc.is_in(self.claims["chunk"], value_set=pa.array(each.chunks, pa.string())))
+            for at in about["file"].unique().to_pylist():
+                found.setdefault(at, []).append(each.id)
+        return found
+
+    def where_added(self, files: pa.Table) -> list[str]:
+        """Where rows of some of the files were added that count: the files themselves, and what they were made of."""
+        positions = pc.index_in(one_chunk(files["chunk"]), value_set=one_chunk(self.files["chunk"])).to_pylist()
+        counted = {chunk for at in positions for chunk in self.counted.get(at, ())}
+        return sorted({*files["chunk"].to_pylist(), *counted})
+
     def concerned_by(self, predicate: Predicate) -> pa.Table:
         """The rows that a predicate speaks of and that it has not been applied to: ``file`` and ``chunk``."""
         claims = self.claims
@@ -220,8 +253,7 @@ class Live:
         return positions
 
 
-def chunks_and_origins(files: pa.Table) -> list[str]:
-    """Where the rows of files were added: the files themselves, and what they were made of."""
-    every = pa.concat_arrays([one_chunk(files["chunk"]), pc.list_flatten(one_chunk(files["origins"]))])
-    found: list[str] = pc.unique(every).to_pylist()
-    return found
+def by_file(pairs: pa.Table) -> dict[int, tuple[str, ...]]:
+    """The chunks of each file, of pairs of ``file`` and ``chunk``."""
+    grouped = pairs.group_by("file").aggregate([("chunk", "list")])
+    return {at: tuple(chunks) for at, chunks in zip(grouped["file"].to_pylist(), grouped["chunk_list"].to_pylist(), strict=True)}

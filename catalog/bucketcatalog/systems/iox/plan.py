@@ -16,7 +16,7 @@ from ...model.arrays import Mask, one_chunk
 from ...model.render import chosen
 from ...query.row_tests import Comparison, RowTest
 from ...query.snapshot import Snapshot
-from .live import Live
+from .live import Live, by_file
 from .names import BEGINS
 from .reading import PARTITION, PATH, REQUESTED, DataAsked, FilePart, FilesTask
 from .schemas import OnConflict
@@ -150,18 +150,16 @@ def plan(snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: M
     """The plan of a read; ``InvalidOption`` for a column that no file has, ``SchemaConflict`` and ``KeyConflict`` for files that differ."""
     shape, table = live.merged(on), live.table
     schema = chosen(f"{BEGINS}{table}", available_of(shape.schema), shape.schema.names if columns is None else columns)
-    asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, tuple(live.predicates), live.by_schema)
+    asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, live.conditions, live.by_schema)
     found = pruned(snapshot, live, asked.test, shape.schema, asked.key_columns or None)
     is_shown = np.asarray(pc.invert(pc.is_in(live.files["schema"], value_set=pa.array(list(shape.skipped), pa.string()))))
-    is_left = np.zeros(len(live.files), dtype=bool)
-    is_left[live.left] = True
-    kept = np.flatnonzero(found.kept & is_shown & is_left)
+    kept = np.flatnonzero(found.kept & is_shown & live.is_left)
     return Plan(
         asked,
         list(parts_of(live, kept, found)),
-        int(is_left.sum()),
-        int(pc.sum(live.files["row_groups"], min_count=0).as_py()),
-        int((is_left & ~is_shown).sum()),
+        int(live.is_left.sum()),
+        int(pc.sum(live.counting["row_groups"], min_count=0).as_py()),
+        int((live.is_left & ~is_shown).sum()),
     )
 
 
@@ -177,15 +175,13 @@ def may_have(snapshot: Snapshot, live: Live, conditions: Sequence[Comparison], c
         test = each.test(live.table, columns)
         if not each.is_negative:
             kept &= pruned(snapshot, live, test, columns, None).kept
-    is_left = np.zeros(len(live.files), dtype=bool)
-    is_left[live.left] = True
-    return live.files.filter(pa.array(kept & is_left))
+    return live.files.filter(pa.array(kept & live.is_left))
 
 
 def parts_of(live: Live, kept: np.ndarray[Any, Any], found: Pruned | None = None) -> Iterator[FilePart]:
     """What is read of the files at these positions."""
     files = live.files.take(pa.array(kept))
-    without, deleted = _by_file(live.without), _deleted(live)
+    without, deleted = by_file(live.without), _deleted(live)
     groups = found.groups_of(files["chunk"].to_pylist()) if found is not None and len(found.groups) else {}
     named = files.select(list(_OF_PART)).rename_columns(list(_OF_PART.values()))
     for at, said in zip(kept.tolist(), named.to_pylist(), strict=True):
@@ -197,11 +193,6 @@ def parts_of(live: Live, kept: np.ndarray[Any, Any], found: Pruned | None = None
             yield replace(part, row_groups=left)
 
 
-def _by_file(pairs: pa.Table) -> dict[int, tuple[str, ...]]:
-    grouped = pairs.group_by("file").aggregate([("chunk", "list")])
-    return {at: tuple(chunks) for at, chunks in zip(grouped["file"].to_pylist(), grouped["chunk_list"].to_pylist(), strict=True)}
-
-
 def _deleted(live: Live) -> dict[int, tuple[tuple[int, tuple[str, ...] | None], ...]]:
     """By file the predicates that it has rows of."""
     sizes = np.bincount(np.asarray(live.claims["file"]), minlength=len(live.files))
@@ -209,7 +200,7 @@ def _deleted(live: Live) -> dict[int, tuple[tuple[int, tuple[str, ...] | None], 
     for position, each in enumerate(live.predicates):
         if each.is_removal:
             continue
-        for at, chunks in _by_file(live.concerned_by(each)).items():
+        for at, chunks in by_file(live.concerned_by(each)).items():
             found.setdefault(at, []).append((position, None if len(chunks) == sizes[at] else chunks))
     return {at: tuple(each) for at, each in found.items()}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...errors import CorruptionError, ObjectNotFound
+from ...errors import AccessDenied, CorruptionError, ObjectNotFound, StoreUnavailable
 from ...model.arrays import Mask, comparable, one_chunk
 from ...query.row_tests import RowTest
 from ...store.base import Store
@@ -154,19 +154,19 @@ class FilesTask:
 
 def newest(rows: pa.Table, key_columns: Sequence[str]) -> pa.Table:
     """Of rows with equal keys the one with the newest ``_clock``, then of the last ``_chunk``, then the last; in the order of the keys."""
-    names = [f"{place}" for place in range(len(key_columns))]
-    keys = [comparable(one_chunk(rows[name])) for name in key_columns]
+    keys = [comparable(one_chunk(rows[name])) for name in key_columns if not pa.types.is_null(rows[name].type)]
+    names = [f"{place}" for place in range(len(keys))]
     ranks = [*keys, one_chunk(rows[CLOCK]), one_chunk(rows[CHUNK]), pa.array(np.arange(len(rows)))]
     ranked = pa.table(ranks, names=[*names, CLOCK, CHUNK, _POSITION])
     order = pc.sort_indices(ranked, [(name, "ascending") for name in ranked.column_names])
     is_last = np.ones(len(rows), dtype=bool)
     if len(rows) > 1:
-        is_last[:-1] = ~_same_as_next([key.take(order) for key in keys])
+        is_last[:-1] = ~_same_as_next([key.take(order) for key in keys], len(rows) - 1)
     return rows.take(order.filter(pa.array(is_last)))
 
 
-def _same_as_next(keys: Sequence[pa.Array]) -> Mask:
-    same = np.ones(len(keys[0]) - 1, dtype=bool)
+def _same_as_next(keys: Sequence[pa.Array], count: int) -> Mask:
+    same = np.ones(count, dtype=bool)
     for values in keys:
         one, other = values.slice(0, len(values) - 1), values.slice(1)
         equal = pc.fill_null(pc.equal(one, other), False)
@@ -245,7 +245,13 @@ def _reading(path: str) -> Iterator[None]:
             f"{path} is not there: it was collected since, or deleted by somebody.",
             next_step="Read a newer version; where it should be there, bucketcatalog iox verify says what is missing.",
         ) from error
+    except MemoryError:
+        raise
+    except PermissionError as error:
+        raise AccessDenied(f"{path} may not be read here.", next_step="Give whoever reads the right to.") from error
     except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Arrow's own, of what a file holds, have none
+            raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}.", next_step="Read it again.") from error
         raise CorruptionError(
             f"{path} cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}.",
             next_step="Put back what was there, or remove the file: bucketcatalog iox remove.",

@@ -67,12 +67,14 @@ def recovered(
     findings: list[Finding] = []
     there = known or NOTHING
     ripe = _Ripe(findings, is_young if known is not None else lambda _: False)
-    sound = [each for each in _of_one_key(_one_of_each(files, there, findings), there, findings) if ripe.has(each.info)]
+    young = {each.about.write for each in files if ripe.is_young(each.info)}
+    sound = [each for each in _one_of_each(files, there, findings) if ripe.has(each.info, among=each.about.write in young)]
     told = [each for each in markers if each.predicate.id not in there.predicates and ripe.has(each.info)]
     sound = [each for each in sound if not _is_undone(each, there, findings) and not _has_lost(each, there, findings)]
     # What may be under way removes what nobody has taken in yet, as well: it would come back else.
     removals = {each.predicate.id: each.predicate.chunks for each in markers if each.predicate.is_removal}
-    taken, ended = _divided(sound, there, _Removed({**there.removals, **removals}), findings)
+    left, ended = _divided(sound, there, _Removed({**there.removals, **removals}), findings)
+    taken = list(_of_one_key(left, there, findings))
     concerned = there.named.union(*(each.claims for each in sound), (each.about.chunk for each in sound))
     about = [each for each in told if not concerned.isdisjoint(each.predicate.chunks)]
     if known is None:
@@ -108,8 +110,9 @@ class _Ripe:
     findings: list[Finding]
     is_young: Callable[[ObjectInfo], bool]
 
-    def has(self, info: ObjectInfo) -> bool:
-        if self.is_young(info):
+    def has(self, info: ObjectInfo, *, among: bool = False) -> bool:
+        """Whether it is; what is written ``among`` what is young is as young."""
+        if among or self.is_young(info):
             self.findings.append(Finding("UNDER_WAY", info.name, "It is so young that a commit may name it yet."))
             return False
         return True

@@ -19,7 +19,7 @@ from ...model.arrays import one_chunk
 from ...query.snapshot import Snapshot
 from ...write.writer import Writer
 from .files import FILES
-from .live import Live, chunks_and_origins
+from .live import Live
 from .predicates import PREDICATES, Predicate, delete_rows
 from .statistics import TABLE as STATISTICS
 
@@ -65,7 +65,7 @@ def restore(writer: Writer, then: Snapshot, now: Snapshot, table: str) -> Restor
             tx.put(FILES, _with(applied, rows).drop_columns(["_version"]), data_of=rows.select(_OF_VERSIONS))
         if len(gone):
             live.end(tx, gone)
-            ended = pa.array(chunks_and_origins(gone), pa.string())
+            ended = pa.array(live.where_added(gone), pa.string())
             counted = pc.is_in(ended, value_set=one_chunk(was.claims["chunk"]))
             delete_rows(tx, store, place, table, ended.filter(pc.invert(counted)).to_pylist(), time=now_us())
         if held:

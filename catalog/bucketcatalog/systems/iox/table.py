@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ...catalog import DEFAULT_DATABASE, Catalog
 from ...clock import now_us
-from ...errors import InvalidOption, UnknownTable
+from ...errors import InvalidOption, NotFound, UnknownTable
 from ...model.arrays import one_chunk
 from ...model.names import host_writer, names_given, writer_id
 from ...model.times import Time
@@ -29,7 +29,7 @@ from ...write.transaction import WriteTransaction
 from ...write.writer import Writer
 from .compact import Compacted
 from .files import FILES, add_files
-from .live import Live, chunks_and_origins
+from .live import Live
 from .names import BEGINS, DEFAULT_PARTITION, escaped
 from .plan import may_have
 from .predicates import delete_rows, settled
@@ -93,9 +93,8 @@ class DataTable:
         """
         with self._open() as writer:
             written_from = self._catalog.store.now_us()
-            files = begin_write(
-                writer.id, writer.database, self.name, partition=partition, key_columns=self._key_for(writer, key), clock=clock
-            )
+            columns = self._key_for(writer, key)
+            files = begin_write(writer.id, writer.database, self.name, partition=partition, key_columns=columns, clock=clock)
             transaction = writer.transaction(
                 operation="append", metadata={"write": files.write}, app_id=app_id, app_version=app_version
             )
@@ -108,12 +107,13 @@ class DataTable:
                 add_files(tx, written, self._schemas)
             if not is_done:
                 self._schemas |= {each.row["schema"] for each in written}
+            self._key = columns
         return tx.committed
 
     def remove(self, files: Sequence[str] | None = None, *, partition: str | None = None) -> Committed | None:
         """Remove files, by their chunks or paths, or all of a partition; their rows count no more. None for a partition without files.
 
-        ``InvalidOption`` names a file that is not there, and then none is removed.
+        ``NotFound`` names a file that is not there, and then none is removed.
         """
         if (files is None) is (partition is None):
             raise InvalidOption("Either files are removed, or a partition.", next_step="Give files=[...] or partition=...")
@@ -130,7 +130,8 @@ class DataTable:
             with writer.transaction(operation="remove") as tx:
                 tx.rests_on(snapshot)
                 live.end(tx, found)
-                self._delete(tx, writer, found)
+                self._delete(tx, writer, live.where_added(found))
+            self._key = None  # of a table without files it may become another
             return tx.committed
 
     def delete_where(self, where: Conditions) -> Committed | None:
@@ -157,7 +158,7 @@ class DataTable:
                     self._catalog.store,
                     (writer.id, writer.database),
                     self.name,
-                    chunks_and_origins(found),
+                    live.where_added(found),
                     conditions,
                     time=CLOCK_OF_WRITES.next(),
                 )
@@ -179,9 +180,10 @@ class DataTable:
         """Make the table what it was at a time or version, in one transaction: files, deletions and statistics; see ``restore``."""
         if timestamp is None and version is None:
             raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
-        with self._open() as writer:
+        with self._changing() as (writer, _, now):
             then = self._catalog.snapshot(database=writer.database, timestamp=timestamp, version=version)
-            return restore(writer, then, self._catalog.database(writer.database).look(), self.name)
+            self._key = None
+            return restore(writer, then, now, self.name)
 
     def files(self, *, timestamp: Time | None = None, version: str | int | None = None) -> pa.Table:
         """The files that the table has, as ``iox.parquet_files`` has them."""
@@ -214,7 +216,7 @@ class DataTable:
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
-        self._writer = self._stack.enter_context(self._opened())
+        self._writer = self._stack.enter_context(self._opened(self._database or DEFAULT_DATABASE))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -233,36 +235,37 @@ class DataTable:
         known = pa.concat_arrays([one_chunk(found["chunk"]), one_chunk(found["path"])])
         unknown = named.filter(pc.invert(pc.is_in(named, value_set=known)))
         if len(unknown):
-            raise InvalidOption(
+            raise NotFound(
                 f"Data table {self.name!r} has no file {unknown[0].as_py()!r} now.",
                 next_step="Look what files it has: a compaction may have made larger ones of them.",
             )
 
     def _key_for(self, writer: Writer, key: Sequence[str] | None) -> tuple[str, ...]:
         """The table's key, which the first rows say; what is known is not looked up again."""
-        if self._key is None:
+        known = self._key
+        if known is None:
             live = Live.of(self._catalog.database(writer.database).look(), self.name)
             if live is not None:
                 self._schemas = frozenset(live.by_schema)
-                self._key = live.key_columns if len(live.left) else None  # one without files takes any
+                known = live.key_columns if len(live.left) else None  # one without files takes any
         given = None if key is None else names_given(key, "columns", "key=['host', 'time']")
-        if self._key is None:
-            self._key = given or ()
-        if given is not None and given != self._key:
+        if known is None:
+            return given or ()
+        if given is not None and given != known:
             raise InvalidOption(
-                f"The key of data table {self.name!r} is {', '.join(self._key) or 'none'}, and not {', '.join(given) or 'none'}.",
+                f"The key of data table {self.name!r} is {', '.join(known) or 'none'}, and not {', '.join(given) or 'none'}.",
                 next_step="Leave key out, or append to another table.",
             )
-        return self._key
+        return known
 
-    def _delete(self, tx: WriteTransaction, writer: Writer, found: pa.Table) -> None:
+    def _delete(self, tx: WriteTransaction, writer: Writer, chunks: Sequence[str]) -> None:
         place = writer.id, writer.database
-        delete_rows(tx, self._catalog.store, place, self.name, chunks_and_origins(found), time=CLOCK_OF_WRITES.next())
+        delete_rows(tx, self._catalog.store, place, self.name, chunks, time=CLOCK_OF_WRITES.next())
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[Writer, Live, Snapshot]]:
         """A writer, and what the table has now."""
-        with self._open() as writer:
+        with self._open(self._catalog.resolve_database) as writer:
             snapshot = self._catalog.database(writer.database).look()
             yield writer, self._live(snapshot), snapshot
 
@@ -279,16 +282,16 @@ class DataTable:
         return self._catalog.snapshot(database=self._database, timestamp=timestamp, version=version)
 
     @contextmanager
-    def _open(self) -> Iterator[Writer]:
+    def _open(self, resolved: Callable[[str | None], str] = lambda database: database or DEFAULT_DATABASE) -> Iterator[Writer]:
+        """The writer: that of the context, else one of its own, in the database that ``resolved`` says."""
         if self._writer is not None:
             yield self._writer
             return
-        with self._opened() as writer:
+        with self._opened(resolved(self._database)) as writer:
             yield writer
 
     @contextmanager
-    def _opened(self) -> Iterator[Writer]:
-        database = self._database or DEFAULT_DATABASE
+    def _opened(self, database: str) -> Iterator[Writer]:
         with (
             host_turn(self._catalog.store, database, named=self._named, default=host_writer(WRITER_PREFIX)) as chosen,
             self._catalog.writer(chosen, database=database, clock=self._clock) as writer,

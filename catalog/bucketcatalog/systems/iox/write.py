@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...clock import now_us
-from ...errors import InvalidOption, InvalidRows, SourceNotFound
+from ...errors import BucketCatalogError, InvalidOption, InvalidRows, SourceNotFound
 from ...model.arrays import one_chunk, plain
 from ...query.files import engine
 from ...store.base import Store
@@ -46,6 +46,8 @@ class Clock:
 
 
 CLOCK_OF_WRITES = Clock()
+WRITE = "write"
+"""Under which name the metadata of a transaction has the ids of its writes."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ class DataWrites:
 
 def finish(files: WriteFiles, known: frozenset[str], transaction: WriteTransaction, parts: Sequence[Sequence[Written]]) -> None:
     """Name what was written in the transaction."""
-    transaction.metadata["write"] = files.write
+    written = [transaction.metadata[WRITE]] if WRITE in transaction.metadata else []
+    transaction.metadata[WRITE] = " ".join([*written, files.write])
     add_files(transaction, [written for part in parts for written in part], known)
 
 
@@ -165,7 +168,7 @@ def checked(rows: pa.Table, files: WriteFiles) -> pa.Table:
         if field.name == PARTITION:
             values = _partitions(values, files)
         kind = _stored(field.type)
-        if field.name in files.key_columns and pa.types.is_nested(kind):
+        if field.name in files.key_columns and (pa.types.is_nested(kind) or pa.types.is_interval(kind)):
             raise InvalidRows(
                 f"Column {field.name!r} for data table {files.table!r} is of the type {kind}, and cannot be in its key.",
                 next_step="Tell rows apart by columns that have an order.",
@@ -272,6 +275,8 @@ def batches_of(source: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
     try:
         with _opened(name) as file, pq.ParquetFile(file) as found:
             yield from found.iter_batches(batch_size=_AT_ONCE)
+    except BucketCatalogError:
+        raise
     except FileNotFoundError:
         raise SourceNotFound(f"There is no file {name}.", next_step="Check the path.") from None
     except (pa.ArrowException, OSError) as error:
@@ -279,6 +284,11 @@ def batches_of(source: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
             f"{name} is no Parquet file that can be read: {str(error).splitlines()[0].rstrip('.')}.",
             next_step="Check it, or write it anew.",
         ) from None
+    except Exception as error:  # whatever the library raises that knows such URLs
+        raise SourceNotFound(
+            f"{name} cannot be opened: {type(error).__name__}: {error}.",
+            next_step="Check the URL, and what it takes to reach it.",
+        ) from error
 
 
 def _opened(name: str) -> Any:

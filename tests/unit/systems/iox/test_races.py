@@ -10,7 +10,7 @@ from itertools import permutations
 
 import pytest
 
-from bucketcatalog.errors import InvalidOption
+from bucketcatalog import NotFound
 from bucketcatalog.systems.iox.files import FILES
 
 from ....kit.data_tables import Lake
@@ -141,7 +141,7 @@ def test_a_removal_reaches_every_file_that_two_compactions_have_made(lake: Lake)
     lake.append(2)
     plans = [lake.plan("a"), lake.plan("b")]
     plans[0].finish()
-    with pytest.raises(InvalidOption, match=gone):
+    with pytest.raises(NotFound, match=gone):
         lake.table("x").remove([gone])
     assert lake.values() == [1, 2]
     lake.table("x").remove(lake.chunks())

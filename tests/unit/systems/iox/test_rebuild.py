@@ -402,3 +402,26 @@ class TestAdopting:
         report = rebuilt(store, adopt=True)
         assert by_file(report.findings) == {lost.row["path"]: "KEY_CONFLICT"}
         assert shown(store) == before
+
+    def test_a_write_is_adopted_as_a_whole_once_its_youngest_file_is_old_enough(self, tmp_path: Path) -> None:
+        catalog = Catalog(tmp_path)
+        plain(catalog)
+        made_of = [{"host": "a", "v": value, "_partition": partition} for value, partition in ((8, "p"), (9, "q"))]
+        paths = [each.row["path"] for each in written(catalog, made_of)]
+        assert len(paths) == 2
+        hour = datetime.datetime.now(tz=datetime.UTC).timestamp() - 3600
+        os.utime(tmp_path / paths[0], (hour - 30 * 3600,) * 2)
+        assert {*by_file(rebuild(Catalog(tmp_path), adopt=True, dry_run=False).findings).values()} == {"UNDER_WAY"}
+        os.utime(tmp_path / paths[1], (hour - 24 * 3600,) * 2)
+        assert rebuild(Catalog(tmp_path), adopt=True, dry_run=False).files == 2
+
+
+def test_the_key_is_that_of_files_that_count(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    table = catalog.data("t", writer="w")
+    table.append([{"a": 1, "b": 1}], key=["a"])
+    table.remove(partition="default")
+    table.append([{"a": 2, "b": 2}], key=["b"])
+    store = without_log(catalog.store)
+    assert rebuilt(store).files == 1
+    assert [row["a"] for row in shown(store)["data.t"]] == [2]

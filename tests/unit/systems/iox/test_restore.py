@@ -118,3 +118,24 @@ def test_what_cannot_be_restored_is_refused_by_name(cat: Catalog, cpu: DataTable
     for table in ("iox.parquet_files", "iox.delete_predicates"):
         with pytest.raises(InvalidOption, match=r"means nothing without others.*cat\.data\(TABLE\)\.restore"):
             cat.restore(table, version=cat.snapshot().version)
+
+
+def test_a_compaction_of_nothing_that_lands_late_takes_nothing_away(cat: Catalog, cpu: DataTable) -> None:
+    cpu.compact()
+    then, version = rows(cpu), cat.snapshot().version
+    cpu.delete_where({"host": ["a", "b"]})
+    planned, outcomes = compacting(cat, "cpu", "compactor-late")
+    assert outcomes == [None]
+    cpu.restore(version=version)
+    planned.finish(outcomes)
+    assert rows(cpu) == then
+
+
+def test_in_a_catalog_of_one_database_that_one_is_meant(tmp_path: Path) -> None:
+    cat = Catalog(tmp_path)
+    cat.data("cpu", database="metrics").append({"host": "a", "v": 1})
+    table = cat.data("cpu")
+    version = cat.snapshot().version
+    assert table.delete_where({"v": 1}) is not None and rows(table) == []
+    assert table.restore(version=version).deletions_ended == 1 and rows(table) == [("a", 1)]
+    assert table.remove(partition="default") is not None and rows(table) == []

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import between, prefix
+from bucketcatalog import NotFound, between, prefix
 from bucketcatalog.errors import CatalogNotFound, InvalidOption, InvalidRows, UnknownTable
 from bucketcatalog.systems.iox.errors import KeyConflict
 
@@ -113,7 +113,7 @@ def test_removed_files_count_no_more_whether_named_by_chunk_or_path(lake: Lake) 
     assert lake.table("x").remove([one["chunk"]]) is not None
     assert lake.table("x").remove([other["path"]]) is not None
     assert len(lake.values()) == 1
-    with pytest.raises(InvalidOption, match=one["chunk"]):
+    with pytest.raises(NotFound, match=one["chunk"]):
         lake.table("x").remove([one["chunk"]])
     assert lake.table("x").remove(partition="elsewhere") is None
 
