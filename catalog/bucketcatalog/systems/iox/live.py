@@ -6,7 +6,8 @@ many compactions ran at once, and whatever was removed meanwhile:
 1. what a predicate says of an origin does not count, unless compaction had read the predicate: then it has no such rows;
 2. the other rows of an origin count once: in the file that was added last of the live ones that have them.
 
-So compaction needs no turn of its own among writers, and what it has made of files never changes which rows count. That it is the last
+So compaction needs no turn of its own among writers, and what it has made of files changes nothing of which rows count; but in a table with
+a key what newer rows had replaced is gone, and a deletion of these that it had not read brings nothing back. That it is the last
 matters: a compaction may end a file because another one has its rows, while somebody ends that one too; but who does has made a file of
 it, which is added later than both.
 """
