@@ -277,7 +277,8 @@ def test_p15_no_filter_is_taken_whatever_sparks_setting_for_that_is(own: SparkSe
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_p15_the_option_that_took_filters_is_refused_with_what_to_do_instead(sample: Sample, value: str) -> None:
     with pytest.raises(
-        InvalidOption, match=r"other queries of the same DataFrame.*Next: .*with the options where, bucket, owner, prefix and columns\."
+        InvalidOption,
+        match=r"other queries of the same DataFrame.*Next: .*with the options where, bucket, owner, prefix and columns\.",
     ):
         DefaultSource({"path": sample.path, "filterpushdown": value}).schema()
 
