@@ -116,7 +116,7 @@ def _numbers(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_floating(one) and pa.types.is_floating(other):
         return max((one, other), key=lambda kind: kind.bit_width)
     if pa.types.is_integer(one) and pa.types.is_floating(other):
-        needed = _needed(one)
+        needed = one.bit_width
         if needed <= _EXACT_FLOAT_BITS and other.bit_width == 32:
             return other
         return pa.float64() if needed <= _EXACT_DOUBLE_BITS else None
@@ -130,10 +130,6 @@ def _integers(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return max((one, other), key=lambda kind: kind.bit_width)
     unsigned, signed = (one, other) if pa.types.is_unsigned_integer(one) else (other, one)
     return _SIGNED.get(max(2 * unsigned.bit_width, signed.bit_width))
-
-
-def _needed(kind: pa.DataType) -> int:
-    return int(kind.bit_width)
 
 
 def _decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
