@@ -65,6 +65,7 @@ from .errors import (
     UnsupportedStore,
     UsageError,
     WriterBusy,
+    WriterRetired,
 )
 from .state.conditions import between, prefix
 
@@ -113,6 +114,7 @@ __all__ = [
     "UnsupportedStore",
     "UsageError",
     "WriterBusy",
+    "WriterRetired",
     "between",
     "prefix",
 ]

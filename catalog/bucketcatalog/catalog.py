@@ -21,6 +21,7 @@ from .log.files import LogFiles
 from .log.versions import Version, telling_to_begin_anew
 from .model.cuts import Cut
 from .model.names import (
+    COMPACTOR_PREFIX,
     MAINTAINER_PREFIX,
     WriterId,
     database_name,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .maintain.prune import PruneResult
     from .maintain.repair import Repair
     from .maintain.restore import Restored
+    from .maintain.retire import Retired
     from .maintain.verify.findings import Finding
     from .write.commit import Committed
     from .write.declaring import CreatedTable
@@ -499,6 +501,32 @@ class Catalog:
             return Pruning(opened, policy, None).run(force=force)
         with self._maintainer(opened, writer, clock) as held:
             return Pruning(opened, policy, held, tell).run(force=force)
+
+    def retire(
+        self,
+        writers: str | Iterable[str],
+        *,
+        database: str | None = None,
+        writer: str | None = None,
+        dry_run: bool = True,
+        clock: Callable[[], int] = clock.now_us,
+    ) -> Retired:
+        """Retire writers that have ended, for good; without ``dry_run=False`` only say which.
+
+        A checkpoint of everybody says so, written by a compactor, by default this machine's: it takes over what they have committed, and
+        who commits as one of them is refused with ``WriterRetired``. The first such checkpoint from ``limits.SEALED_AFTER`` later on seals
+        their timelines: nothing of them can arrive any more, and readers ask nothing for them. Call it again to have it written.
+        ``NotFound`` for a writer that is not there, ``InvalidOption`` for one that has committed lately or is forked, and for compactors
+        and maintainers.
+        """
+        from .maintain.retire import retire
+
+        named = names_given([writers] if isinstance(writers, str) else writers, "writers", "writers=['node-a']")
+        opened = self._existing(database)
+        if dry_run:
+            return retire(opened, None, named)
+        with self._maintainer(opened, writer, clock, COMPACTOR_PREFIX) as held:
+            return retire(opened, held, named)
 
     def run_job(
         self,

@@ -31,6 +31,7 @@
     │   ├── ForeignBranch              somebody else writes under this writer's id
     │   ├── StaleRead                  what it had read is older than a commit may count on
     │   ├── StaleBatch                 a batch of a stream of which a later one was committed
+    │   ├── WriterRetired              the writer's timeline was sealed
     │   ├── WriterBusy                 this machine's writer is open in another of its processes
     │   └── CommitUnknown              the outcome is not known; reopening resolves it
     ├── CorruptionError                a file that is not what it claims to be
@@ -239,6 +240,12 @@ class ForeignBranch(CommitError):
     """Another process writes under this writer's id."""
 
     code = "FOREIGN_BRANCH"
+
+
+class WriterRetired(CommitError):
+    """The writer's timeline was sealed: readers do not look for what it commits."""
+
+    code = "WRITER_RETIRED"
 
 
 class StaleRead(CommitError):

@@ -27,6 +27,9 @@ MAX_LATENESS_BOUND = 24 * HOUR
 """The longest that any transaction may claim of that, whoever wrote it: deletion waits for as long, and may not wait for ever."""
 LOOK_WITHIN = 30 * SECOND
 """How old a writer's last look at its own timeline may be when it commits: so long a second process with its id can go unnoticed."""
+SEALED_AFTER = LOOK_WITHIN + 2 * LATENESS_BOUND
+"""How long after it could first be seen that a writer is retired nothing of it can arrive any more: a commit that had looked before may be
+tried for as long as commits may, and its put again."""
 LEARNT_TIME_LASTS = 30 * SECOND
 """How long a store's time is gone by that an answer of it has told; a commit compares the machine's clock with it."""
 MAX_SNAPSHOT_AGE = 6 * HOUR
@@ -207,6 +210,11 @@ def a_second_process_is_noticed_in_time() -> bool:
     return min(MAX_CLOCK_SKEW, MAX_COMMIT_DELAY) >= LOOK_WITHIN
 
 
+def nothing_arrives_behind_a_seal() -> bool:
+    """Who has looked just before it was retired commits at once, or prepares the commit and puts it for as long as either may take."""
+    return SEALED_AFTER >= LOOK_WITHIN + MAX_COMMIT_DELAY + LATENESS_BOUND
+
+
 def a_wrong_clock_is_noticed_in_time() -> bool:
     """The store's time is learnt again before a clock that was right, or a commit, can have gone as far wrong, or on, as either may."""
     return min(MAX_CLOCK_SKEW, MAX_COMMIT_DELAY) >= LEARNT_TIME_LASTS
@@ -226,6 +234,7 @@ INEQUALITIES = (
     a_pin_is_renewed_in_time,
     no_put_under_way_is_thrown_away,
     a_second_process_is_noticed_in_time,
+    nothing_arrives_behind_a_seal,
     a_wrong_clock_is_noticed_in_time,
 )
 """What must be true of the times above."""

@@ -327,6 +327,7 @@ SURFACE = {
     "UnsupportedStore",
     "UsageError",
     "WriterBusy",
+    "WriterRetired",
     "between",
     "prefix",
 }

@@ -13,7 +13,7 @@ base is a share of it, everything is merged, which a row pays for ``BASE_SHARE``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .. import clock
@@ -40,6 +40,7 @@ from ..model.cuts import Cut, Head, Stamp
 from ..state.contents import Contents
 from .covering import coverages
 from .merge import MergeTask, merge_parts
+from .retiring import refuse_unfit, retired_in
 
 FAN_IN = 4
 BASE_SHARE = 4
@@ -100,6 +101,7 @@ def prepare(
     full: bool = False,
     most: int = 1,
     instead: Sequence[Checkpoint] = (),
+    retire: Collection[str] = (),
 ) -> Prepared | None:
     """A checkpoint of the timeline, or with ``note`` of every writer's, as at most ``most`` tasks; None where there is nothing to write.
 
@@ -108,7 +110,7 @@ def prepare(
     ``note`` commits a transaction without events that has read the cut, and witnesses those of its definitions that nobody has; the
     checkpoint then lies beside it. With ``full`` everything is
     merged and written again, also where nothing is new but the last checkpoint was not written so. What is read from the checkpoints
-    ``instead`` of those in the store is always written.
+    ``instead`` of those in the store is always written, and so is one that has writers to ``retire``.
     """
     started, writer = clock.monotonic(), timeline.writer
     files = files if note is None else files.of_trusted()
@@ -127,11 +129,13 @@ def prepare(
         parent = _all_that_is_read(view, writer)
     is_known = len(view.checkpoints) == 0 or any(c.cut == view.cut for c in view.checkpoints)
     is_layered = len(view.checkpoints) > 1 or any(RUNS in checkpoint.features for checkpoint in view.checkpoints)
-    if not view.tail and (is_known or beside is not None) and not instead and not (full and is_layered):
+    if not view.tail and (is_known or beside is not None) and not instead and not (full and is_layered) and not retire:
         return None
+    refuse_unfit(view, files.database, retire)
     if note is None:
         destination = _Destination(writer, max(view.cut.of_writer(writer)).revision, timeline.limits.lateness_bound)
         return _prepared(files, destination, view, _Merge(parent, full, most, started, beside))
+    retired = retired_in(files, view, retire, limit)
     followed = {(writer, link.head) for link in timeline.parents}
     read = unwitnessed(definitions_of(view), view.newest_commit_time)
     stamp = note(view.cut, read)
@@ -141,7 +145,8 @@ def prepare(
     destination = _Destination(writer, head.revision, timeline.limits.lateness_bound)
     prepared = _prepared(files, destination, view, _Merge(parent, full, most, started))
     said = [replace(witness, stamp=stamp) for witness in read]  # in the cut, and not in the view that was taken before
-    return replace(prepared, draft=replace(prepared.draft, witnessed=first_of([*prepared.draft.witnessed, *said])))
+    witnessed = first_of([*prepared.draft.witnessed, *said])
+    return replace(prepared, draft=replace(prepared.draft, witnessed=witnessed, retired=retired))
 
 
 def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None, *, reuses: bool = True) -> Prepared:

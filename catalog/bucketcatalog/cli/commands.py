@@ -31,6 +31,7 @@ GROUPS = {
     "verify": ("verify", "repair"),
     "gc": ("gc",),
     "prune": ("prune",),
+    "retire": ("retire",),
     "dump": ("dump", "export"),
     "spark": ("spark",),
 }

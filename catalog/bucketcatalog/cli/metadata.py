@@ -23,7 +23,7 @@ from ..query.snapshot import Snapshot
 
 _COLUMNS = {
     "log": ("commit_timestamp", "version", "operation", "events", "bytes", "metadata"),
-    "writers": ("writer", "role", "revision", "last_commit_timestamp", "uncovered"),
+    "writers": ("writer", "role", "revision", "last_commit_timestamp", "uncovered", "retired"),
     "tables": ("table", "key", "id", "tombstones", "columns"),
     "checkpoints": ("as_of", "writer", "revision", "writers", "rows", "bytes", "segments", "in_use"),
     "conflicts": ("commit_timestamp", "kind", "writer", "expected", "found", "table", "key"),

@@ -32,6 +32,7 @@ from .records import (
     Boundary,
     Link,
     PinEntry,
+    Retirement,
     SetAside,
     TagEntry,
     Void,
@@ -45,6 +46,8 @@ from .records import (
     head_of,
     pin_message,
     pin_of,
+    retirement_message,
+    retirement_of,
     stamp_of,
     tag_message,
     tag_of,
@@ -107,7 +110,8 @@ class ApplicationResult:
 class Checkpoint(OnTimelineOf):
     """The state at ``cut``, as runs: in ``segments``, and ``inline`` those that it holds itself.
 
-    What its writer cannot say is left out, and named in ``ignored``.
+    Of writers that are ``retired`` and sealed, who reads from it need not list the timelines. What its writer cannot say is left out, and
+    named in ``ignored``.
     """
 
     writer: str
@@ -131,6 +135,7 @@ class Checkpoint(OnTimelineOf):
     witnessed: tuple[Witness, ...] = ()
     reads: Cut = field(default_factory=Cut)
     forgotten_before: int = 0
+    retired: tuple[Retirement, ...] = ()
     features: frozenset[str] = frozenset()
     digest: bytes = b""
     size: int = 0
@@ -140,6 +145,11 @@ class Checkpoint(OnTimelineOf):
     def as_of(self) -> int:
         """The largest commit time in the cut, of what is not voided: its uuid holds it."""
         return uuid7_time(self.uuid)
+
+    @property
+    def sealed(self) -> frozenset[str]:
+        """The writers of whom nothing can arrive that it does not cover."""
+        return frozenset(each.writer for each in self.retired if each.sealed)
 
     @property
     def parts(self) -> tuple[StoredPart, ...]:
@@ -181,6 +191,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         witnessed=[witness_message(witness, with_stamp=True) for witness in checkpoint.witnessed],
         reads=cut_message(checkpoint.reads),
         forgotten_before=checkpoint.forgotten_before,
+        retired=[retirement_message(each) for each in checkpoint.retired],
     )
     message.coverage.extend(_coverage_message(writer, coverage) for writer, coverage in sorted(checkpoint.coverage.items()))
     message.tables.extend(_definition_messages(checkpoint.definitions))
@@ -266,6 +277,7 @@ def _checkpoint_of(message: log_pb2.Checkpoint, body: bytes, data: bytes, name: 
         witnessed=tuple(map(witness_of, message.witnessed)),
         reads=cut_of(message.reads.writers),
         forgotten_before=message.forgotten_before,
+        retired=tuple(map(retirement_of, message.retired)),
         features=frozenset(message.required_features),
         digest=digest(data),
         size=len(data),

@@ -300,3 +300,25 @@ def void_of(message: Any) -> Void:
 def link_of(message: Any) -> Link:
     """The link that a message holds; ``ValueError`` where a part of it is none."""
     return Link(revision_of(message.revision), uuid_of(message), digest_of(message.digest))
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """What a checkpoint says of a writer: that it commits no more once it has seen this; and once it is ``sealed`` nothing can arrive.
+
+    ``since`` is the store's time in microseconds at which the first checkpoint that says so had been published, 0 in that one.
+    """
+
+    writer: str
+    since: int = 0
+    sealed: bool = False
+
+
+def retirement_message(retirement: Retirement) -> Any:
+    """The retirement as a message."""
+    return log_pb2.Retirement(writer=retirement.writer, since=retirement.since, sealed=retirement.sealed)
+
+
+def retirement_of(message: Any) -> Retirement:
+    """The retirement that a message holds."""
+    return Retirement(name_of(message.writer), time_of(message.since), message.sealed)

@@ -99,6 +99,11 @@ class Covered:
         """The writers of whom something is covered."""
         return {writer for c in self.checkpoints for writer in c.cut.heads}
 
+    @property
+    def sealed(self) -> frozenset[str]:
+        """The writers of whom nothing can arrive that one of the checkpoints does not cover."""
+        return frozenset[str]().union(*(checkpoint.sealed for checkpoint in self.checkpoints))
+
     def _is_behind(self, writer: str, head: Head) -> bool:
         return any(
             not c.cut.has(writer, head) and self._comes_after(c, writer, head) for c in self.checkpoints if writer in c.coverage

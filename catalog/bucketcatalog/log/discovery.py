@@ -1,7 +1,8 @@
 """Looking at a database as it is now, or was at a time: what is there is found by listing.
 
 A first look asks twice for each writer: for its newest checkpoint, and for its timeline from where that says. Whoever looks again knows
-the checkpoints and what no checkpoint covers, and asks once for each writer: its timeline, where a new checkpoint shows too.
+the checkpoints and what no checkpoint covers, and asks once for each writer: its timeline, where a new checkpoint shows too. For one whose
+timeline is sealed by a checkpoint that is read nothing is asked; who deletes, or looks at the past, asks for it all the same.
 """
 
 from __future__ import annotations
@@ -68,6 +69,11 @@ class _Scope:
     own: bool = False
     whole: bool = False
     past: bool = False
+
+    @property
+    def is_now(self) -> bool:
+        """Whether it is what readers look at: everything, as far as a checkpoint need not be read for it."""
+        return self == _Scope()
 
 
 Timelines = dict[str, tuple[int, list[LogFile]]]
@@ -238,11 +244,15 @@ class _Search:
 
     def list_beside(self, covered: Covered) -> None:
         """List each timeline from the revision on that has to be looked at beside these checkpoints, unless that was done."""
-        everyone = sorted({*self.writers, *(() if self.scope.own else covered.writers())})
+        everyone = sorted({*self.writers, *(() if self.scope.own else covered.writers())} - self.passed_over(covered))
         firsts = {writer: self._first(covered, writer) for writer in everyone}
         asked = [(w, first) for w, first in firsts.items() if w not in self.listed or first < self.listed[w][0]]
         found = self.files.map(lambda files, item: list(files.timeline(*item)), asked)
         self.listed |= {writer: (first, timeline) for (writer, first), timeline in zip(asked, found, strict=True)}
+
+    def passed_over(self, covered: Covered) -> Set[str]:
+        """The writers that are not asked for beside these checkpoints."""
+        return covered.sealed if self.scope.is_now and not self.files.is_of_trusted else frozenset()
 
     def _first(self, covered: Covered, writer: str) -> int:
         """Where to list a timeline from: not behind what was known of it, since a new checkpoint may lie beside its last transaction."""
@@ -299,14 +309,22 @@ class _Search:
 
 
 def _markers(search: _Search) -> dict[str, Markers]:
-    """What the markers of each writer say: asked for where that is not known, and where its timeline tells of more."""
+    """What the markers of each writer say: asked for where that is not known, and where its timeline tells of more.
+
+    Where all cannot be asked at once those are asked first who can say of others that nothing of them is to come.
+    """
     markers = {writer: search.known.markers[writer] for writer in search.writers if writer in search.known.markers}
-    hinted, asked = [writer for writer in search.writers if writer not in markers], set[str]()
+    unknown, asked = [writer for writer in search.writers if writer not in markers], set[str]()
+    hinted = unknown if len(unknown) <= search.files.concurrency else list(filter(is_trusted, unknown))
     while True:
         markers |= zip(hinted, search.files.map(search.newest_markers, hinted), strict=True)
         asked |= set(hinted)
-        search.list_beside(Covered(search.files, choose(_used(markers.values()))))
-        hinted = [w for w in search.writers if w not in asked and _tells_of_more(w, search.listed[w][1], markers[w])]
+        covered = Covered(search.files, choose(_used(markers.values())))
+        here = [writer for writer in search.writers if writer not in search.passed_over(covered)]
+        hinted = [writer for writer in here if writer not in markers]
+        if not hinted:
+            search.list_beside(covered)
+            hinted = [w for w in here if w not in asked and _tells_of_more(w, search.listed[w][1], markers[w])]
         if not hinted:
             return markers
 

@@ -22,7 +22,7 @@ from ..format.runs import SegmentReference
 from ..format.transactions import Transaction, decode_transaction
 from ..model import paths
 from ..model.cuts import Head, Ref
-from ..model.names import COMPACTOR_PREFIX, is_name
+from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_name
 from ..model.paths import LogFile
 from ..parallel import in_order
 from ..store.base import Store
@@ -84,9 +84,15 @@ class LogFiles:
         """Everything that could be a writer's prefix, one request."""
         return [name for name in self.store.list_prefixes("") if is_name(name)]
 
-    def compactors(self) -> list[str]:
-        """Those of them that are compactors, one request; no other's prefix is looked into, whatever is in the way there."""
-        return [name for name in self.store.list_prefixes("", begin=COMPACTOR_PREFIX) if is_name(name)]
+    def trusted(self) -> list[str]:
+        """Those of them that can speak for others, two requests; no other's prefix is looked into, whatever is in the way there."""
+        found = (self.store.list_prefixes("", begin=role) for role in (COMPACTOR_PREFIX, MAINTAINER_PREFIX))
+        return [name for names in found for name in names if is_name(name)]
+
+    @property
+    def is_of_trusted(self) -> bool:
+        """Whether it is for who merges for everybody, or deletes."""
+        return self._only_trusted
 
     def heeds(self, boundary: Boundary) -> bool:
         """Whether what the boundary says of the history counts; where none does nothing is known to have been pruned."""
@@ -122,6 +128,10 @@ class LogFiles:
     def is_marked(self, writer: str, head: Head) -> bool:
         """Whether a marker leads to the checkpoint now: ``repair`` takes it from those that are damaged."""
         return self._is_stored(paths.newest_marker(writer, self.database, head))
+
+    def marked_at(self, writer: str, head: Head) -> int:
+        """The store's time in microseconds at which the checkpoint's marker was put; ``ObjectNotFound`` where it has none."""
+        return self.store.head(paths.newest_marker(writer, self.database, head)).modified_us
 
     def _is_stored(self, name: str) -> bool:
         try:

@@ -6,7 +6,8 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from .. import clock, limits
@@ -19,6 +20,7 @@ from ..errors import (
     OutcomeUnknown,
     StaleRead,
     StoreError,
+    WriterRetired,
     next_step_for,
 )
 from ..format.checkpoints import Checkpoint
@@ -59,6 +61,7 @@ class Timeline:
         self.closed = False
         self._joins = joins
         covering = [] if joins else self._covering()
+        self._refuse_retired(covering)
         self._list_from = max((self._list_from_of(checkpoint) for checkpoint in covering), default=0)
         self._covered = max((head for checkpoint in covering for head in checkpoint.cut.of_writer(writer)), default=None)
         self._floor = 0
@@ -71,10 +74,20 @@ class Timeline:
             self._open()
 
     def _covering(self) -> list[Checkpoint]:
-        """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
-        compactors = [name for name in self.files.compactors() if name != self.writer]
-        found = [self._newest_of(maker) for maker in (self.writer, *compactors)]
+        """The newest checkpoints of the writer itself and of whoever speaks for others that cover some of the timeline."""
+        makers = [self.writer, *(name for name in self.files.trusted() if name != self.writer)]
+        found = self.files.map(lambda files, maker: self._newest_of(maker), makers)
         return [checkpoint for checkpoint in found if checkpoint is not None and self.writer in checkpoint.coverage]
+
+    def _retiring(self) -> Iterator[Checkpoint]:
+        """Those of whoever speaks for others, as far as they can be read: nobody else can either what is damaged."""
+        for maker in self.files.trusted():
+            with suppress(*UNREADABLE):
+                if (newest := self._newest_of(maker)) is not None:
+                    yield newest
+
+    def _refuse_retired(self, said: Iterable[Checkpoint]) -> None:
+        refuse_retired(self.writer, self.files.database, {each.writer for checkpoint in said for each in checkpoint.retired})
 
     def _newest_of(self, maker: str) -> Checkpoint | None:
         """The maker's newest checkpoint that counts."""
@@ -179,11 +192,16 @@ class Timeline:
         self.last_commit_time = max(times)
 
     def look(self, *, force: bool = False) -> None:
-        """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced."""
+        """``ForeignBranch`` where the timeline holds what this process did not write or follow; at most every 30 s unless forced.
+
+        ``WriterRetired`` where somebody who can say so has retired the writer.
+        """
         if not force and clock.monotonic() - self._looked < limits.LOOK_WITHIN / 1e6:
             return
+        began = clock.monotonic()
         listed = list(self.files.transactions(self.writer, self._list_from))
-        self._looked = clock.monotonic()
+        self._refuse_retired(self._retiring())
+        self._looked = began
         self.meet(listed)
         self._forget_settled()
 
@@ -275,6 +293,15 @@ class Timeline:
         raise CommitUnknown(
             f"It is not known whether {name} was published in time: {why.rstrip('.')}.",
             next_step="Open the writer again: it finds the transaction if it is there.",
+        )
+
+
+def refuse_retired(writer: str, database: str, retired: Container[str]) -> None:
+    """``WriterRetired`` for a writer that is: readers would not look for what it commits."""
+    if writer in retired:
+        raise WriterRetired(
+            f"The writer {writer!r} was retired in database {database!r}: it commits no more.",
+            next_step="Write under another writer id.",
         )
 
 

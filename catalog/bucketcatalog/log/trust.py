@@ -55,12 +55,14 @@ def checkpoint_as_counted(checkpoint: Checkpoint) -> Checkpoint:
         published = tuple(boundary for boundary in checkpoint.boundaries if is_maintainer(boundary.stamp.writer))
         said = tuple(entry for entry in checkpoint.asides if is_maintainer(entry.stamp.writer))
         witnessed = tuple(witness for witness in checkpoint.witnessed if is_trusted(witness.stamp.writer))
-        return _with(checkpoint, boundaries=published, asides=said, witnessed=witnessed)
+        retired = tuple(each for each in checkpoint.retired if each.writer in checkpoint.coverage and not is_trusted(each.writer))
+        return _with(checkpoint, boundaries=published, asides=said, witnessed=witnessed, retired=retired)
     writer = checkpoint.writer
     own = _with(
         checkpoint,
         boundaries=(),
         witnessed=(),
+        retired=(),
         voids=tuple(void for void in checkpoint.voids if says(writer, void.writer)),
         asides=tuple(entry for entry in checkpoint.asides if says(writer, entry.writer)),
         tags=tuple(entry for entry in checkpoint.tags if says(writer, entry.stamp.writer)),

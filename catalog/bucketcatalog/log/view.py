@@ -66,6 +66,11 @@ class LogView:
         return max((*(head.commit_time for head in heads), *below), default=0)
 
     @property
+    def retired(self) -> frozenset[str]:
+        """The writers of whom a checkpoint says that they commit no more."""
+        return frozenset(each.writer for checkpoint in self.checkpoints for each in checkpoint.retired)
+
+    @property
     def watermark(self) -> int:
         """Microseconds: no transaction with an earlier commit time can still arrive."""
         return self.observed - self.lateness_bound

@@ -13,6 +13,7 @@ Before it come queries, by which it looks, and writers, by which it commits; aft
     repair       doing it
     revert       the events that make live rows what they were
     restore      a table as it was at another cut, in one transaction; what a tag keeps meanwhile
+    retire       says that writers have ended
     clone        the state of a cut in another store
     retention    what a database has in the store, and which checkpoint becomes the horizon
     verdict      which files go behind it, and what keeps the others

@@ -79,6 +79,11 @@ class Database:
         """What is voided by what this process has read."""
         return self._seen.voids
 
+    @property
+    def retired(self) -> frozenset[str]:
+        """The writers that are retired by what this process has read."""
+        return self._seen.retired
+
     def has_read(self, transaction: bytes) -> bool:
         """Whether a transaction has certainly been read, which its uuid names."""
         return self._seen.has(transaction)

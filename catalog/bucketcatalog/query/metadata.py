@@ -55,6 +55,7 @@ SCHEMAS = {
             pa.field("heads", pa.int64(), False),
             pa.field("last_commit_timestamp", TIMESTAMP, False),
             pa.field("uncovered", pa.int64(), False),
+            pa.field("retired", pa.bool_(), False),
         ]
     ),
     "checkpoints": pa.schema(
@@ -225,6 +226,7 @@ def _writers(contents: Contents) -> pa.Table:
             "heads": len(heads),
             "last_commit_timestamp": max(head.commit_time for head in heads),
             "uncovered": tail.count(writer),
+            "retired": writer in contents.view.retired,
         }
         for writer, heads in contents.cut.heads.items()
     ]

@@ -27,6 +27,7 @@ class Seen:
     - No head of ``cut`` lies in the future, for nobody's clock follows one. What such a head follows has been read all the same.
     - ``voids`` were read from what lies in the cut: who counts on one says that it has read it.
     - ``observed``, in microseconds, never falls: what arrived in the store before then has been listed.
+    - ``retired`` are the writers of whom the last look has found that they are.
     - ``tail`` are the uuids of transactions in the cut that no checkpoint covers, of the last look.
     - ``known`` is what a look has found. Of those that began with the same it is the first one to end that tells: where the next starts
       from decides what it asks for, never what it finds.
@@ -36,6 +37,7 @@ class Seen:
     voids: Mapping[Ref, Void] = field(default_factory=dict)
     observed: int = 0
     tail: frozenset[bytes] = frozenset()
+    retired: frozenset[str] = frozenset()
     known: LastLook = field(default_factory=LastLook)
 
     def has(self, transaction: bytes) -> bool:
@@ -49,7 +51,8 @@ class Seen:
     def after_look(self, began: Seen, view: LogView, found: LastLook, files: LogFiles) -> Seen:
         """What is seen after a look that ``began`` with an earlier value, and gave this."""
         limit = files.store.now_us() + limits.MAX_CLOCK_SKEW
-        seen = self._with(view.cut if self is began else self.cut.joined(view.cut), files, limit)
+        holds_all = self is began and not view.retired  # of these a look may pass over what was read by its name
+        seen = self._with(view.cut if holds_all else self.cut.joined(view.cut), files, limit)
         is_settled = not _voids_ahead(view, view.observed + limits.MAX_CLOCK_SKEW)
         return replace(
             seen,
@@ -58,6 +61,7 @@ class Seen:
             tail=frozenset(
                 t.uuid for t in view.tail if t.commit_time <= limit and seen.cut.newest_revision(t.writer) >= t.revision
             ),
+            retired=view.retired,
             known=found if self.known is began.known else self.known,
         )
 

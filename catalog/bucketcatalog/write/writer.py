@@ -7,7 +7,7 @@ a version that another process may have written, or rows are put under a name th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,11 +25,11 @@ from ..format.transactions import Application, encode_transaction
 from ..limits import Limits
 from ..log.entries import latest_results
 from ..log.segments import RunWriter
-from ..log.timeline import Timeline
+from ..log.timeline import Timeline, refuse_retired
 from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Stamp
-from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_maintainer
+from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_compactor, is_maintainer
 from ..model.tables import Table
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
@@ -166,6 +166,7 @@ class Writer:
             self._database.look()
         timeline.look()
         timeline.meet(self._database.seen.of_writer(self.id))
+        refuse_retired(self.id, self.database, self._database.retired)
         return None
 
     def _has_read(self, transaction: bytes) -> bool:
@@ -251,6 +252,7 @@ class Writer:
         full: bool = False,
         workers: MergeWorkers | None = None,
         instead: Sequence[Checkpoint] = (),
+        retire: Collection[str] = (),
         progress: Callable[[int], None] = lambda _: None,
     ) -> CheckpointResult | None:
         """Write a checkpoint of this writer's timeline, or with ``all`` of every writer's; None where there is nothing new to cover.
@@ -260,6 +262,8 @@ class Writer:
         ``full`` merges and writes everything again, which leaves readers the least to do. The merge is done by ``workers``, by default in
         this process, which tells ``progress`` how many rows were merged so far; other threads may commit meanwhile. It starts from the
         checkpoints ``instead`` of those in the store, where given. ``ClosedWriter`` where the writer is closed before it is done.
+
+        A compactor can ``retire`` other writers with one of ``all``: see ``Catalog.retire``.
         """
         if scope not in ("own", "all"):
             raise InvalidOption(f"A checkpoint cannot have the scope {scope!r}.", next_step="Use own or all.")
@@ -267,6 +271,11 @@ class Writer:
             raise InvalidOption(
                 f"The writer {self.id!r} cannot write a checkpoint of every writer: nobody would read it.",
                 next_step=f"Use one whose id begins with {COMPACTOR_PREFIX}, or the scope own.",
+            )
+        if retire and (scope != "all" or not is_compactor(self.id)):
+            raise InvalidOption(
+                f"A checkpoint of {self.id!r} cannot retire {min(retire)!r}.",
+                next_step=f"Have one of all written by a writer whose id begins with {COMPACTOR_PREFIX}.",
             )
         files = self._database.files
         with self._merging:
@@ -276,7 +285,13 @@ class Writer:
                 here = Alone(files.store, lambda: self._timeline is not timeline, progress)
                 by = here if workers is None else workers
                 prepared = prepare(
-                    files, timeline, self._note if scope == "all" else None, full=full, most=by.most, instead=instead
+                    files,
+                    timeline,
+                    self._note if scope == "all" else None,
+                    full=full,
+                    most=by.most,
+                    instead=instead,
+                    retire=retire,
                 )
             if prepared is None:
                 return None

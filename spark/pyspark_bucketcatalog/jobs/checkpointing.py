@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from bucketcatalog import InvalidOption
 from bucketcatalog.checkpoint.merge import Merged, MergeTask, run_task
 from bucketcatalog.checkpoint.publish import CheckpointResult
-from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer
+from bucketcatalog.model.names import COMPACTOR_PREFIX, host_writer, names_given
 from bucketcatalog.write.host_turn import host_turn
 
 from ..executors import CatalogPlace, on_executors
@@ -47,6 +47,7 @@ def checkpoint(
     scope: Literal["own", "all"] = "all",
     writer: str | None = None,
     full: bool = False,
+    retire: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     max_tasks: int = MOST_TASKS,
 ) -> CheckpointResult | None:
@@ -54,7 +55,7 @@ def checkpoint(
 
     ``writer`` is who writes it, and nobody else may hold it; by default it is this machine's compactor, which its processes hold in turn.
     With ``scope="own"`` it is whose timeline is covered. ``full`` merges everything into one level. Tasks are at most ``max_tasks``, and no
-    smaller than about 250,000 rows.
+    smaller than about 250,000 rows. It says that the writers to ``retire`` are, as ``Catalog.retire`` has it.
     """
     if scope == "own" and writer is None:
         raise InvalidOption("A checkpoint of one writer's timeline needs its name.", next_step="Give writer, or the scope all.")
@@ -67,4 +68,5 @@ def checkpoint(
         host_turn(opened.store, name, named=writer, default=host_writer(COMPACTOR_PREFIX)) as chosen,
         opened.writer(chosen, database=name) as held,
     ):
-        return held.checkpoint(scope=scope, full=full, workers=MergeOnExecutors(spark, place, max_tasks))
+        named = names_given(retire, "retire", "retire=['node-a']")
+        return held.checkpoint(scope=scope, full=full, workers=MergeOnExecutors(spark, place, max_tasks), retire=named)

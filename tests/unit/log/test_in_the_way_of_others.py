@@ -81,11 +81,11 @@ def test_a_commit_stops_where_a_checkpoint_of_its_timeline_may_be(place: Path, m
     assert len([*(place / "w").rglob("*.txn")]) == 1
 
 
-def test_who_opens_a_timeline_asks_for_compactors_alone(place: Path) -> None:
+def test_who_opens_a_timeline_asks_for_those_alone_who_speak_for_others(place: Path) -> None:
     store = Counting(Catalog(place).store)
     with Catalog(store).writer("w") as writer, writer.transaction() as tx:
         tx.put("objects", obj("blind"))
-    assert store.requests["list_prefixes"] == 1 and not [name for _, name in store.names if name.startswith("x/")]
+    assert store.requests["list_prefixes"] == 2 and not [name for _, name in store.names if name.startswith("x/")]
 
 
 @pytest.mark.parametrize("where", PLACES)
