@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import clock, limits
 from .errors import CatalogWarning, InvalidOption, StoreError
+from .federation import Federation
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
@@ -67,17 +68,33 @@ if TYPE_CHECKING:
 # What writers and maintainers do is imported where it is asked for: who reads starts the sooner for it.
 
 DEFAULT_DATABASE = "default"
+Place = str | os.PathLike[str] | Store
+"""Where a catalog is."""
+Options = Mapping[str, Any] | None
+"""What its store is reached with."""
 
 
 class Catalog:
-    """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``.
+    """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``; a list of these is read as one, by a ``Federation``.
 
     Opening one reads nothing and creates nothing. Whatever deletes is a dry run unless it is told otherwise.
     An age is text such as ``24h``, a timedelta, or a whole number of microseconds.
     """
 
-    def __init__(self, url: str | os.PathLike[str] | Store, *, storage_options: Mapping[str, Any] | None = None) -> None:
-        self.store: Store = store_at(url, storage_options)
+    def __new__(cls, url: Place | Sequence[Place] = "", *, storage_options: Options | Sequence[Options] = None) -> Any:
+        """A catalog, or of a list of places a federation of catalogs, each with its options where these are a list too."""
+        if not isinstance(url, (list, tuple)):
+            return super().__new__(cls)
+        options = [storage_options] * len(url) if isinstance(storage_options, Mapping | None) else [*storage_options]
+        if len(options) != len(url):
+            raise InvalidOption(
+                f"{len(url)} catalogs cannot have the storage options of {len(options)}.",
+                next_step="Give as many storage_options, or those that all of them have.",
+            )
+        return Federation([cls(place, storage_options=each) for place, each in zip(url, options, strict=True)])
+
+    def __init__(self, url: Place | Sequence[Place], *, storage_options: Options | Sequence[Options] = None) -> None:
+        self.store: Store = store_at(cast(Place, url), cast(Options, storage_options))
         self.registry = Registry()
         self._databases: dict[str, Database] = {}
 

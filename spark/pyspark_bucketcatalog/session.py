@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from bucketcatalog.query.views import SqlView
 from .options import given_options
 from .reading.frames import Natively, frame_of, frame_to_show
 from .reading.relation import open_relation
+from .reading.side_by_side import frame_of_each
 from .source import DefaultSource
 from .types import quoted
 
@@ -38,11 +39,11 @@ def register(spark: SparkSession) -> None:
 
 def read(
     spark: SparkSession,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     database: str | None = None,
     table: str = "objects",
     *,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
     native: bool | None = None,
     native_root: str | None = None,
     **options: Any,
@@ -53,9 +54,15 @@ def read(
     ``native``: True raises ``InvalidOption``
     where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems
     call the catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
+
+    Of a list of catalogs it is the rows of each, as ``Catalog([url, ...])`` has them: ``_catalog`` can be asked for, ``versionAsOf`` is of
+    all of them, and ``storage_options`` may be a list.
     """
-    given = given_options(path, database, storage_options, options) | {"table": table}
-    return frame_of(spark, open_relation(given), Natively.of(native, native_root))
+    natively = Natively.of(native, native_root)
+    if isinstance(path, (list, tuple)):
+        return frame_of_each(spark, path, database, storage_options, {**options, "table": table}, natively)
+    given = given_options(cast(str, path), database, cast(Any, storage_options), options) | {"table": table}
+    return frame_of(spark, open_relation(given), natively)
 
 
 def changes(

@@ -37,6 +37,7 @@ ORDER = [
     "write",
     "maintain",
     "registry",
+    "federation",
     "catalog",
     "compaction",
     "harvest",

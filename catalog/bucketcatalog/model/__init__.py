@@ -19,6 +19,7 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     bloom           Bloom filters over keys, and the hash that they are made of
     row_hashes      hashes of rows by all of their values
     minimums        values below the minimum of their column
+    widening        types that hold the values of two others, and columns cast to them
     coerce          values and columns of users in storage form, checked
     facts           the one relation that events and state share, also sorted with its keys
     events          events, and how each becomes a fact

@@ -10,4 +10,5 @@ It is not called ``read``: importing a package of that name would hide the funct
     streaming     a stream of change events: offsets that are cuts, and what lies between two
     native        native files as a DataFrame of Spark's own Parquet reader
     frames        DataFrames of a read: natively, local, or by tasks
+    side_by_side  frames of several catalogs, one below the other
 """

@@ -96,7 +96,14 @@ class Relation(ABC):
 
     def of_table(self, table: str) -> Relation:
         """Another table, with the same options, at the same cut."""
-        pinned = replace(self._pinned, options=replace(self.options, table=table))
+        return self._with(table=table)
+
+    def of_columns(self, columns: Sequence[str]) -> Relation:
+        """These columns of the same."""
+        return self._with(columns=tuple(columns))
+
+    def _with(self, **options: Any) -> Relation:
+        pinned = replace(self._pinned, options=replace(self.options, **options))
         return _opened(pinned, self.catalog, self.snapshot)
 
 

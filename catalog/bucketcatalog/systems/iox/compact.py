@@ -19,17 +19,18 @@ from ...clock import now_us
 from ...errors import InvalidOption, UnknownTable
 from ...model.arrays import one_chunk
 from ...model.names import COMPACTOR_PREFIX
+from ...model.widening import cast
 from ...parallel import in_order
 from ...query.snapshot import Snapshot
 from ...registry import Job, JobTask
 from ...store.base import Store
 from ...write.writer import Writer
+from .bloom_filters import can_be_filtered
 from .files import CHUNK, CLOCK, FILES, About, Written, add_files, new_id, put_file
 from .live import Live
 from .plan import parts_of
 from .predicates import PREDICATES
 from .reading import DataAsked, FilePart
-from .schemas import cast
 
 TARGET_BYTES = 128 << 20
 LEAST_FILES = 2
@@ -56,6 +57,7 @@ class MakeFile:
     parts: Sequence[FilePart] = field(repr=False)
     about: About
     schema: pa.Schema = field(repr=False)
+    bloom_filters: tuple[str, ...] = ()
 
     def run(self, store: Store) -> Written | None:
         """See ``JobTask``; None where none of their rows counts."""
@@ -73,7 +75,7 @@ class MakeFile:
         columns = [cast(rows[each.name], each.type) for each in self.schema]
         told = [rows[name] for name in names[len(self.schema) :]]
         fields = [*self.schema, pa.field(CHUNK, pa.string()), *([pa.field(CLOCK, pa.int64())] if keyed else [])]
-        return put_file(store, pa.table([*columns, *told], schema=pa.schema(fields)), self.about)
+        return put_file(store, pa.table([*columns, *told], schema=pa.schema(fields)), self.about, self.bloom_filters)
 
 
 @dataclass
@@ -101,7 +103,8 @@ class Compaction:
     """A compaction of a data table, planned: see ``Planned``.
 
     Files smaller than half of ``target_bytes``, and those with rows that do not count, become files of about that size, if that makes at
-    least ``least`` into one or leaves rows out. Only files with the same columns come together, so no reader sees other ones after it.
+    least ``least`` into one or leaves rows out. Only files with the same columns come together, so no reader sees other ones after it. A
+    file has Bloom filters of the columns of which one of those that it is made of has any.
     """
 
     def __init__(
@@ -181,7 +184,8 @@ class Compaction:
         columns = schema if first["schema"] in shape.skipped else shape.schema
         shown = pa.schema([*(columns.field(name) for name in schema.names), pa.field(CHUNK, pa.string())])
         asked = DataAsked(live.table, shown, (), columns, live.key_columns, live.conditions)
-        return MakeFile(asked, parts, about, schema)
+        filtered = can_be_filtered(schema, pc.list_flatten(one_chunk(files["bloom_filters"])).to_pylist())
+        return MakeFile(asked, parts, about, schema, filtered)
 
     def _over(self) -> list[str]:
         """The predicates that speak of files of which nothing is known any more, and have been applied to all that was made of them."""

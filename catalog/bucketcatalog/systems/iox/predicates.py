@@ -23,13 +23,14 @@ import pyarrow.compute as pc
 from ...errors import CorruptionError, InvalidOption
 from ...model.arrays import EXACT
 from ...model.times import datetime_of, iso, parse_time
+from ...model.widening import widened
 from ...query.row_tests import COMPARISONS, Comparison
 from ...query.snapshot import Snapshot
 from ...store.base import Store
+from ...store.retry import put_retrying
 from ...write.transaction import WriteTransaction
 from .files import new_id
 from .names import marker_path
-from .schemas import widened
 
 PREDICATES = "iox.delete_predicates"
 MOST_CHUNKS = 8_192
@@ -119,7 +120,7 @@ def delete_rows(
         predicate = Predicate(id_, said, tuple(chunks[start : start + MOST_CHUNKS]), path)
         row = predicate.row(table)
         if path is not None:
-            store.put(path, json.dumps({"version": 1, **row}, ensure_ascii=False, sort_keys=True).encode())
+            put_retrying(store, path, json.dumps({"version": 1, **row}, ensure_ascii=False, sort_keys=True).encode())
         transaction.put(PREDICATES, [row])
         made.append(id_)
     return made

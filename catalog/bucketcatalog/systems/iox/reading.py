@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from ...errors import AccessDenied, CorruptionError, ObjectNotFound, StoreUnavailable
 from ...model.arrays import Mask, comparable, one_chunk
+from ...model.widening import cast, widened
 from ...query.row_tests import RowTest
 from ...store.base import Store
 from ...store.elsewhere import ObjectFile, local_path
@@ -22,7 +23,6 @@ from .errors import DataMissing, SchemaConflict
 from .files import CHUNK, CLOCK, About
 from .names import BEGINS
 from .predicates import Predicate
-from .schemas import cast, widened
 
 PARTITION, PATH = "_partition", "_path"
 REQUESTED = {PARTITION: pa.string(), CHUNK: pa.string(), CLOCK: pa.int64(), PATH: pa.string()}
