@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from ..console.findings import finding_facts, print_findings
 from ..console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
-from ..console.output import finish, number, print_facts, to_json, visible, write
+from ..console.output import finish, number, print_facts, visible, write
 from ..console.progress import progress_line
 from ..errors import CorruptionError, ForkDetected
 from ..format.held import Held
 from ..maintain.repair import Repair
-from ..maintain.verify.findings import Finding, Severity
+from ..maintain.verify.findings import Finding
 
 
 def verify(
@@ -31,37 +31,14 @@ def verify(
     Example: bucketcatalog verify s3://lake/inventory
     """
     opened = open_catalog(catalog, storage_option)
-    counts: Counter[Severity] = Counter()
     left_out: list[Finding] = []
     with progress_line("verifying") as tell:
-        for finding in opened.verify(database=database, deep=deep, tell=tell, left_out=left_out.append):
-            counts[finding.severity] += 1
-            write(to_json(_facts(finding)) if as_json else visible(str(finding)))
-    for finding in left_out:
-        write(to_json(_facts(finding)) if as_json else visible(str(finding)))
-    if not as_json:
-        found = [number(counts[severity], word) for severity, word in _WORDS.items() if counts[severity]]
-        write(f"{', '.join(found)}." if found else "Nothing is wrong.")
-    finish()
-    if counts[Severity.ERROR]:
-        raise CorruptionError(
-            f"{number(counts[Severity.ERROR], 'error')} in {visible(opened.url)}.",
-            next_step="Do what stands at the end of each line.",
-        )
-
-
-_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "remark"}
+        found = opened.verify(database=database, deep=deep, tell=tell, left_out=left_out.append)
+        print_findings(found, what=opened.url, as_json=as_json, facts=_facts, then=left_out)
 
 
 def _facts(finding: Finding) -> dict[str, Any]:
-    return {
-        "severity": finding.severity.value,
-        "code": finding.code,
-        "file": finding.file,
-        "message": finding.message,
-        "held": [shown_held(held) for held in finding.held],
-        "remedy": finding.remedy,
-    }
+    return {**finding_facts(finding), "held": [shown_held(held) for held in finding.held]}
 
 
 def shown_held(held: Held) -> dict[str, Any]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Any
 
 import typer
 
 from .... import limits
+from ....console.findings import finding_facts, print_findings
 from ....console.options import CatalogArgument, Database, Json, Maintainer, StorageOption, Yes, open_catalog
-from ....console.output import finish, number, print_facts, size, to_json, visible, write
+from ....console.output import finish, number, print_facts, size, visible, write
 from ....console.progress import progress_line
-from ....errors import CorruptionError
 from ....model.times import shown_age
-from ..findings import Finding, Severity
 from ..rebuild import Rebuilt, rebuild
 from ..verify import verify
 
 _GRACE = shown_age(limits.COLLECTION_GRACE)
-_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "remark"}
 
 
 def rebuild_(
@@ -75,20 +72,9 @@ def verify_(
     Example: bucketcatalog iox verify s3://lake/metrics --deep
     """
     opened = open_catalog(catalog, storage_option)
-    counts: Counter[Severity] = Counter()
     with progress_line("verifying") as tell:
-        for finding in verify(opened, database=database, deep=deep, progress=tell):
-            counts[finding.severity] += 1
-            write(to_json(_facts(finding)) if as_json else visible(str(finding)))
-    if not as_json:
-        found = [number(counts[severity], word) for severity, word in _WORDS.items() if counts[severity]]
-        write(f"{', '.join(found)}." if found else "Nothing is wrong.")
-    finish()
-    if counts[Severity.ERROR]:
-        raise CorruptionError(
-            f"{number(counts[Severity.ERROR], 'error')} in data tables of {visible(opened.url)}.",
-            next_step="Do what stands at the end of each line.",
-        )
+        found = verify(opened, database=database, deep=deep, progress=tell)
+        print_findings(found, what=f"data tables of {opened.url}", as_json=as_json)
 
 
 def _outcome(made: Rebuilt, *, adopt: bool, yes: bool) -> str:
@@ -108,14 +94,4 @@ def _outcome(made: Rebuilt, *, adopt: bool, yes: bool) -> str:
 
 def _document(made: Rebuilt) -> dict[str, Any]:
     names = ("database", "whole", "listed", "files", "rows", "bytes", "ended", "deletions", "schemas", "tables", "version")
-    return {**{name: getattr(made, name) for name in names}, "findings": [_facts(finding) for finding in made.findings]}
-
-
-def _facts(finding: Finding) -> dict[str, Any]:
-    return {
-        "severity": finding.severity.value,
-        "code": finding.code,
-        "file": finding.file,
-        "message": finding.message,
-        "remedy": finding.remedy,
-    }
+    return {**{name: getattr(made, name) for name in names}, "findings": [finding_facts(finding) for finding in made.findings]}
