@@ -130,9 +130,9 @@ def _statistics(chunks: list[str], numbers: np.ndarray[Any, Any], column: str) -
     columns: dict[str, Any] = {name: pa.repeat(value, len(chunks)) for name, value in place.items()}
     columns |= {"chunk": chunks, **_said(column, numbers * PLANNED_ROWS, PLANNED_ROWS)}
     offsets = pa.array(np.arange(len(numbers) + 1, dtype=np.int32) * GROUPS)
-    return pa.table(columns | {"row_groups": pa.ListArray.from_arrays(offsets, structs).cast(_ROW_GROUPS)}).select(
-        STATISTICS_SCHEMA.names
-    )
+    columns["row_groups"] = pa.ListArray.from_arrays(offsets, structs).cast(_ROW_GROUPS)
+    columns["bloom_filters"] = pa.nulls(len(chunks), STATISTICS_SCHEMA.field("bloom_filters").type)
+    return pa.table(columns).select(STATISTICS_SCHEMA.names)
 
 
 def _said(column: str, first: np.ndarray[Any, Any], rows: int) -> dict[str, pa.Array]:

@@ -57,7 +57,7 @@ _NAMES_OF_STREAM = (
     "writer",
     *_ONLY_OF_STREAMS,
 )
-_NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion")
+_NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion", "bloomFilters")
 WRITER_PREFIX, PINNER_PREFIX = "spark-", "spark-pin-"
 OPERATIONS = ("put", "update", "delete", "purge")
 _EXCLUDE = [
@@ -247,6 +247,12 @@ class WriteOptions:
     operation: str | None = None
     app_id: str | None = None
     app_version: int | None = None
+    bloom_filters: tuple[str, ...] | None = None
+
+    @property
+    def of_parts(self) -> dict[str, Any]:
+        """Options of who takes rows for names that are no tables."""
+        return {} if self.bloom_filters is None else {"bloom_filters": self.bloom_filters}
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -266,6 +272,7 @@ class WriteOptions:
             operation=None if operation is None else operation.lower(),
             app_id=given.get("txnAppId"),
             app_version=_whole(given, "txnVersion"),
+            bloom_filters=_list(given, "bloomFilters"),
         )
 
 

@@ -126,7 +126,9 @@ class Torture:
             is_number = value is not None and not pa.types.is_floating(shape.field("v").type)
             row = {"i": self.number, "k": key, "v": int(value) if is_number else value, "x": text}
             rows.append({name: row[name] if name in shape.names else None for name in COLUMNS})
-        options = {"key": ["k"], "clock": clock} if self.keyed else {}
+        options: dict[str, Any] = {"key": ["k"], "clock": clock} if self.keyed else {}
+        filtered = [field.name for field in shape if not pa.types.is_floating(field.type)]
+        options["bloom_filters"] = filtered if writer % 2 else None
         table = pa.Table.from_pylist([{name: row[name] for name in shape.names} for row in rows], shape)
         chunk = self.lake.append_table(table, by=f"w{writer % WRITERS}", partition=place, **options)
         self.rows += [{**row, "chunk": chunk, "partition": place, "clock": clock} for row in rows]

@@ -21,7 +21,7 @@ NAIVE = datetime.datetime(1900, 1, 1, 12, 0, 0, 1)  # noqa: DTZ001
 
 
 def save(frame: DataFrame, path: Path, **options: Any) -> None:
-    frame.write.format("bucketcatalog").options(table="data.cpu", **options).mode("append").save(str(path))
+    frame.write.format("bucketcatalog").options(**{"table": "data.cpu", **options}).mode("append").save(str(path))
 
 
 def load(spark: SparkSession, path: Path, **options: Any) -> DataFrame:
@@ -145,6 +145,19 @@ def test_columns_that_differ_in_case_alone_are_refused_by_name_or_chosen(spark: 
     Catalog(tmp_path).data("cpu").append([{"Host": "A", "host": "a", "v": 1}])
     assert [tuple(row) for row in load(spark, tmp_path, columns="host,v").collect()] == [("a", 1)]
     assert [tuple(row) for row in bcs.read(spark, tmp_path, table="data.cpu", columns=["Host", "v"]).collect()] == [("A", 1)]
+
+
+def test_files_of_a_dataframe_have_the_bloom_filters_that_the_option_names(spark: SparkSession, tmp_path: Path) -> None:
+    save(numbered(spark, 70), tmp_path, bloomFilters="host, v")
+    table = Catalog(tmp_path).data("cpu")
+    assert {tuple(each) for each in table.files()["bloom_filters"].to_pylist()} == {("host", "v")}
+    where = {"host": "h33"}  # between those that every file has
+    assert table.scan(where=where).plan.parts == []
+    assert rows_of(load(spark, tmp_path).where("host = 'h33' OR v = 3")) == [("h3", 3)]
+    assert both_ways(spark, tmp_path, where='{"v": 3}') == [("h3", 3)]
+    for options, message in (({"bloomFilters": "none"}, "no column 'none'"), ({"table": "objects"}, "are no data table's")):
+        with pytest.raises((PySparkException, BucketCatalogError), match=message):
+            save(numbered(spark, 10), tmp_path, **{"bloomFilters": "host", **options})
 
 
 def test_rows_of_an_application_are_appended_once(spark: SparkSession, tmp_path: Path) -> None:

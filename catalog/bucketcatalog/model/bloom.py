@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .arrays import Mask
 
@@ -65,14 +66,41 @@ class KeyFilter:
 
     def may_hold(self, hashes: Hashes) -> Mask:
         """For each key whether it can be among those that the filter was made of; false is certain."""
-        bits = np.uint32(1) << (hashes.astype(np.uint32)[:, None] * _SALTS >> np.uint32(27))
+        bits = _bits(hashes)
         found: Mask = ((self.words[_blocks(hashes, len(self.words))] & bits) == bits).all(axis=1)
         return found
 
 
-def _blocks(hashes: Hashes, count: int) -> npt.NDArray[np.int64]:
-    """For each hash its block of ``count``."""
-    return (((hashes >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
+def may_hold_any(filters: pa.Array, hashes: Hashes) -> Mask:
+    """For each of many filters, as the bytes of their words, whether it may hold one of the keys; what is no filter may hold any."""
+    found = np.ones(len(filters), dtype=np.bool_)
+    sizes = np.asarray(pc.fill_null(pc.binary_length(filters), 0))
+    whole = np.flatnonzero((sizes > 0) & (sizes % _BLOCK_BYTES == 0))
+    if not len(whole) or not len(hashes):
+        found[whole] = False
+        return found
+    packed = filters.take(pa.array(whole))
+    offsets = np.frombuffer(packed.buffers()[1], dtype=np.int32, count=len(packed) + 1, offset=4 * packed.offset).astype(np.int64)
+    words = np.frombuffer(packed.buffers()[2], dtype="<u4", count=int(offsets[-1] - offsets[0]) // 4, offset=int(offsets[0]))
+    blocks, first, bits = words.reshape(-1, 8), (offsets[:-1] - offsets[0]) // _BLOCK_BYTES, _bits(hashes)
+    counts = np.diff(offsets) // _BLOCK_BYTES
+    step = max(1, _AT_ONCE // len(hashes))
+    for start in range(0, len(whole), step):
+        some = slice(start, start + step)
+        at = first[some, None] + _blocks(hashes, counts[some, None])
+        found[whole[some]] = ((blocks[at] & bits) == bits).all(axis=2).any(axis=1)
+    return found
+
+
+def _bits(hashes: Hashes) -> npt.NDArray[np.uint32]:
+    """For each hash the bit of each word of its block."""
+    found: npt.NDArray[np.uint32] = np.uint32(1) << (hashes.astype(np.uint32)[:, None] * _SALTS >> np.uint32(27))
+    return found
+
+
+def _blocks(hashes: Hashes, count: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each hash its block of ``count``, or of each of several counts."""
+    return (((hashes >> np.uint64(32)) * np.asarray(count, dtype=np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
 def hash_keys(keys: pa.Array) -> Hashes:

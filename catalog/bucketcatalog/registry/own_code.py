@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import BucketCatalogError, CatalogWarning, UnknownTable
+from ..errors import BucketCatalogError, CatalogWarning, InvalidOption, UnknownTable
 from ..query.blame import blaming, failed, shown
 from ..query.files import Files
 from ..query.reads import Read, ReadTask, refuse_options
@@ -51,7 +51,7 @@ class OwnReads:
         """See ``Reads``; ``BrokenSystem`` where the system fails at it, ``InvalidOption`` for an option that it does not take."""
         part = f"its read of {name!r}"
         with blaming(self.system, part):
-            taken = options if _takes(self.reads.read, options) else {}
+            taken = options if _takes(self.reads.read, 4, options) else {}
             found = self.reads.read(snapshot, name, columns, where, **taken)
         if found is not None:
             refuse_options(name, {option: value for option, value in options.items() if option not in taken})
@@ -64,10 +64,10 @@ class OwnReads:
         return None
 
 
-def _takes(read: Callable[..., Any], options: Mapping[str, Any]) -> bool:
-    """Whether a read can be asked for with these options."""
+def _takes(call: Callable[..., Any], arguments: int, options: Mapping[str, Any]) -> bool:
+    """Whether something that takes so many arguments can be called with these options too."""
     try:
-        signature(read).bind(None, None, None, None, **options)
+        signature(call).bind(*[None] * arguments, **options)
     except (TypeError, ValueError):
         return False
     return True
@@ -173,13 +173,15 @@ class OwnWrites:
         with blaming(self.system, f"its write of {name!r}"):
             return self.writes.takes(name)
 
-    def begin(self, place: WritePlace, name: str, schema: pa.Schema) -> Parts:
-        """See ``Writes``; ``BrokenSystem`` where the system fails at it, now or later."""
+    def begin(self, place: WritePlace, name: str, schema: pa.Schema, **options: Any) -> Parts:
+        """See ``Writes``; ``BrokenSystem`` where the system fails at it, now or later, ``InvalidOption`` for an option it does not take."""
         from ..write.parts import Parts  # who only reads has no use for it
 
         part = f"its write of {name!r}"
         with blaming(self.system, part):
-            begun = self.writes.begin(place, name, schema)
+            for option in () if _takes(self.writes.begin, 3, options) else options:
+                raise InvalidOption(f"A write of {name!r} takes no option {option!r}.", next_step="Leave it out.")
+            begun = self.writes.begin(place, name, schema, **options)
         if not isinstance(begun, Parts):
             raise failed(self.system, part, f"{shown(begun)} came of it, and not Parts")
 

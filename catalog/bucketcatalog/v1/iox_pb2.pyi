@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class IoxParquetFile(_message.Message):
-    __slots__ = ("table", "partition", "chunk", "path", "size", "rows", "row_groups", "schema", "key_columns", "first_clock", "last_clock", "write", "added", "origins", "applied")
+    __slots__ = ("table", "partition", "chunk", "path", "size", "rows", "row_groups", "schema", "key_columns", "first_clock", "last_clock", "write", "added", "origins", "applied", "bloom_filters")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,7 @@ class IoxParquetFile(_message.Message):
     ADDED_FIELD_NUMBER: _ClassVar[int]
     ORIGINS_FIELD_NUMBER: _ClassVar[int]
     APPLIED_FIELD_NUMBER: _ClassVar[int]
+    BLOOM_FILTERS_FIELD_NUMBER: _ClassVar[int]
     table: str
     partition: str
     chunk: str
@@ -39,10 +40,11 @@ class IoxParquetFile(_message.Message):
     added: int
     origins: _containers.RepeatedScalarFieldContainer[str]
     applied: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, table: _Optional[str] = ..., partition: _Optional[str] = ..., chunk: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., rows: _Optional[int] = ..., row_groups: _Optional[int] = ..., schema: _Optional[str] = ..., key_columns: _Optional[_Iterable[str]] = ..., first_clock: _Optional[int] = ..., last_clock: _Optional[int] = ..., write: _Optional[bytes] = ..., added: _Optional[int] = ..., origins: _Optional[_Iterable[str]] = ..., applied: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    bloom_filters: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, table: _Optional[str] = ..., partition: _Optional[str] = ..., chunk: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., rows: _Optional[int] = ..., row_groups: _Optional[int] = ..., schema: _Optional[str] = ..., key_columns: _Optional[_Iterable[str]] = ..., first_clock: _Optional[int] = ..., last_clock: _Optional[int] = ..., write: _Optional[bytes] = ..., added: _Optional[int] = ..., origins: _Optional[_Iterable[str]] = ..., applied: _Optional[_Iterable[bytes]] = ..., bloom_filters: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class IoxStatistics(_message.Message):
-    __slots__ = ("table", "column", "partition", "chunk", "rows", "nulls", "min_int", "max_int", "min_double", "max_double", "min_bytes", "max_bytes", "row_groups")
+    __slots__ = ("table", "column", "partition", "chunk", "rows", "nulls", "min_int", "max_int", "min_double", "max_double", "min_bytes", "max_bytes", "row_groups", "bloom_filters")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     COLUMN_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +58,7 @@ class IoxStatistics(_message.Message):
     MIN_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     ROW_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    BLOOM_FILTERS_FIELD_NUMBER: _ClassVar[int]
     table: str
     column: str
     partition: str
@@ -69,7 +72,8 @@ class IoxStatistics(_message.Message):
     min_bytes: bytes
     max_bytes: bytes
     row_groups: _containers.RepeatedCompositeFieldContainer[IoxRowGroup]
-    def __init__(self, table: _Optional[str] = ..., column: _Optional[str] = ..., partition: _Optional[str] = ..., chunk: _Optional[str] = ..., rows: _Optional[int] = ..., nulls: _Optional[int] = ..., min_int: _Optional[int] = ..., max_int: _Optional[int] = ..., min_double: _Optional[float] = ..., max_double: _Optional[float] = ..., min_bytes: _Optional[bytes] = ..., max_bytes: _Optional[bytes] = ..., row_groups: _Optional[_Iterable[_Union[IoxRowGroup, _Mapping]]] = ...) -> None: ...
+    bloom_filters: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, table: _Optional[str] = ..., column: _Optional[str] = ..., partition: _Optional[str] = ..., chunk: _Optional[str] = ..., rows: _Optional[int] = ..., nulls: _Optional[int] = ..., min_int: _Optional[int] = ..., max_int: _Optional[int] = ..., min_double: _Optional[float] = ..., max_double: _Optional[float] = ..., min_bytes: _Optional[bytes] = ..., max_bytes: _Optional[bytes] = ..., row_groups: _Optional[_Iterable[_Union[IoxRowGroup, _Mapping]]] = ..., bloom_filters: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class IoxRowGroup(_message.Message):
     __slots__ = ("rows", "nulls", "min_int", "max_int", "min_double", "max_double", "min_bytes", "max_bytes")

@@ -60,8 +60,8 @@ class Writes(Protocol):
         """Whether it is one of these names."""
         ...
 
-    def begin(self, place: WritePlace, name: str, schema: pa.Schema) -> Parts:
-        """Begin to write rows of this schema; ``InvalidRows`` where rows cannot be of it."""
+    def begin(self, place: WritePlace, name: str, schema: pa.Schema, **options: Any) -> Parts:
+        """Begin to write rows of this schema; ``InvalidRows`` where rows cannot be of it, ``InvalidOption`` for an option."""
         ...
 
 

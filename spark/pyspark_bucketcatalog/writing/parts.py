@@ -87,4 +87,4 @@ def plan_parts(given: Mapping[str, str], schema: StructType, *, overwrite: bool 
     writer = writer_of(asked)
     began = database.files.time_for(writer)
     at = WritePlace(catalog.store, writer, asked.database, database.look)
-    return PartsWrite(place, asked, taken.begin(at, asked.table, arrow_schema(schema)), writer, began)
+    return PartsWrite(place, asked, taken.begin(at, asked.table, arrow_schema(schema), **asked.of_parts), writer, began)

@@ -161,6 +161,8 @@ def asked_of(given: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
 def plan_write(given: Mapping[str, str], schema: StructType, *, overwrite: bool = False) -> Write:
     """The write of rows of this schema; a typed error where the table does not take such rows, or they are to replace it."""
     asked = asked_of(given, overwrite=overwrite)
+    if asked.bloom_filters is not None:
+        raise InvalidOption(f"Rows of {asked.table!r} are no data table's.", next_step="Leave the option bloomFilters out.")
     place = CatalogPlace.of(asked.path, asked.storage)
     writer = writer_of(asked)
     rows = arrow_schema(schema)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketcatalog import CorruptionError
-from bucketcatalog.model.bloom import KeyFilter, hash_keys
+from bucketcatalog.model import bloom
+from bucketcatalog.model.bloom import KeyFilter, hash_keys, may_hold_any
 from bucketcatalog.model.paths import segment
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.store.memory import MemoryStore
@@ -93,6 +94,23 @@ def test_a_filter_misses_no_key_and_is_the_same_from_its_bytes(keys: set[bytes],
     parsed = KeyFilter.parse(made.data)
     assert made.may_hold(hash_keys(pa.array(sorted(keys), pa.binary()))).all()
     assert parsed.may_hold(asked).tolist() == made.may_hold(asked).tolist()
+
+
+@given(
+    st.lists(st.sets(st.binary(max_size=9), min_size=1, max_size=90), max_size=8),
+    st.lists(st.binary(max_size=9), max_size=6),
+    st.integers(0, 3),
+    st.sampled_from([1, 7, 1 << 14]),
+)
+@settings(max_examples=100)
+def test_many_filters_say_at_once_what_each_says(made: list[set[bytes]], asked: list[bytes], skipped: int, at_once: int) -> None:
+    filters = [KeyFilter.of(hash_keys(pa.array(sorted(keys), pa.binary()))) for keys in made]
+    hashes = hash_keys(pa.array(asked, pa.binary()))
+    stored = pa.array([*(each.data for each in filters), None, b"", bytes(33)], pa.binary())[skipped:]
+    expected = [*(bool(each.may_hold(hashes).any()) for each in filters), True, True, True][skipped:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bloom, "_AT_ONCE", at_once)
+        assert may_hold_any(stored, hashes).tolist() == expected
 
 
 def test_of_absent_keys_one_in_a_hundred_passes_at_most() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import Catalog, ClosedWriter, IncompatibleTable, InvalidRows, StaleRead, UnknownTable
+from bucketcatalog import Catalog, ClosedWriter, IncompatibleTable, InvalidOption, InvalidRows, StaleRead, UnknownTable
 from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE, Limits
 from bucketcatalog.query.database import Database
 from bucketcatalog.store.wrappers import Counting
-from bucketcatalog.write.parts import Writes
+from bucketcatalog.write.parts import WritePlace, Writes
 from bucketcatalog.write.writer import Writer
 
 from ...kit.world import HOUR, Intervening, World, bucket, messages, names, proto, rows, stored
@@ -205,3 +205,12 @@ def test_nobody_is_asked_for_names_of_the_core(world: World) -> None:
             tx.put("packed.a", bucket("c"))
     assert asked == ["packed.a"]
     assert names(world.snapshot(), "buckets") == ["a"]
+
+
+def test_an_option_that_a_write_does_not_take_is_refused_by_name(world: World) -> None:
+    catalog = world.catalog()
+    writes = catalog.registry.writes("packed.a")
+    assert writes is not None
+    place = WritePlace(world.store, "w", "default", catalog.database("default").look)
+    with pytest.raises(InvalidOption, match=r"A write of 'packed\.a' takes no option 'bloom_filters'"):
+        writes.begin(place, "packed.a", pa.schema([("size", pa.int64())]), bloom_filters=("size",))

@@ -21,7 +21,9 @@ from ...clock import uuid7
 from ...errors import CorruptionError, InvalidRows
 from ...model.arrays import leaves
 from ...store.base import Store
+from ...store.retry import put_retrying
 from ...write.transaction import WriteTransaction
+from .bloom_filters import Fetch, filtered_columns, read_filters
 from .names import file_path
 from .statistics import TABLE as STATISTICS
 from .statistics import statistics_of
@@ -33,6 +35,7 @@ OF_ROWS = (CHUNK, CLOCK)
 SAYS = b"bucketcatalog.data"
 """Under which key of its metadata a file says what it is."""
 ROW_GROUP_ROWS = 131_072
+_FALSE_POSITIVES = 0.01
 _FEW_ROWS = 64
 _LOOKED_AT, _REPEATED = 4_096, 4
 """Of how many values it is looked how many differ, and how often each has to come for them to be written as a dictionary."""
@@ -90,16 +93,21 @@ def new_id(time: int) -> str:
     return str(uuid7(time))
 
 
-def put_file(store: Store, rows: pa.Table, about: About) -> Written:
-    """Put a file with these rows; ``InvalidRows`` where Parquet cannot have them."""
-    data, metadata = _encoded(rows, about)
-    store.put(about.path, data)
-    return described(about, metadata, rows.schema, len(data))
+def put_file(store: Store, rows: pa.Table, about: About, bloom_filters: Sequence[str] = ()) -> Written:
+    """Put a file with these rows, and Bloom filters of some columns; ``InvalidRows`` where Parquet cannot have them."""
+    data, metadata = _encoded(rows, about, bloom_filters)
+    put_retrying(store, about.path, data)
+    return described(about, metadata, rows.schema, len(data), lambda at, length: data[at : at + length])
 
 
-def described(about: About, metadata: Any, stored: pa.Schema, size: int) -> Written:
-    """What the catalog says of a file of that ``size``, given its footer's ``metadata`` and the schema of what is ``stored`` in it."""
+def described(about: About, metadata: Any, stored: pa.Schema, size: int, fetch: Fetch | None) -> Written:
+    """What the catalog says of a file of that ``size``, given its footer's ``metadata`` and the schema of what is ``stored`` in it.
+
+    ``fetch`` gives bytes of the file, of Bloom filters alone; without it these are left out.
+    """
     schema = bare(stored)
+    filtered = filtered_columns(metadata, schema)
+    filters = read_filters(metadata, schema, filtered, size, fetch) if filtered and fetch is not None else {}
     row = {
         "table": about.table,
         "partition": about.partition,
@@ -115,8 +123,10 @@ def described(about: About, metadata: Any, stored: pa.Schema, size: int) -> Writ
         "write": about.write,
         "origins": list(about.origins),
         "applied": list(about.applied),
+        "bloom_filters": filtered,
     }
-    return Written(row, statistics_of(metadata, schema, about.table, about.partition, about.chunk), schema)
+    place = {name: row[name] for name in ("table", "partition", "chunk")}
+    return Written(row, statistics_of(metadata, schema, place, filters), schema)
 
 
 def add_files(transaction: WriteTransaction, written: Sequence[Written], known: Iterable[str]) -> None:
@@ -155,9 +165,10 @@ def bare(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(each.name, each.type, each.nullable) for each in schema if each.name not in OF_ROWS])
 
 
-def _encoded(rows: pa.Table, about: About) -> tuple[bytes, Any]:
+def _encoded(rows: pa.Table, about: About, bloom_filters: Sequence[str]) -> tuple[bytes, Any]:
     """The bytes of a file, and its footer as pyarrow has it."""
     sink, found = pa.BufferOutputStream(), list[Any]()
+    wanted = {"ndv": max(1, min(len(rows), ROW_GROUP_ROWS)), "fpp": _FALSE_POSITIVES}  # folded to what the values need
     told = rows.replace_schema_metadata({**(rows.schema.metadata or {}), SAYS: about.encoded()})
     try:
         pq.write_table(
@@ -169,6 +180,7 @@ def _encoded(rows: pa.Table, about: About) -> tuple[bytes, Any]:
             use_dictionary=_with_dictionary(rows),
             write_statistics=_with_statistics(rows),
             write_page_checksum=True,
+            bloom_filter_options=dict.fromkeys(bloom_filters, wanted) or None,
             metadata_collector=found,
         )
     except (pa.ArrowException, NotImplementedError) as error:

@@ -52,7 +52,8 @@ class Listed:
 class Stored:
     """A data file that is whole, as its footer tells it; ``added`` is when its write began, in microseconds.
 
-    There may be a million of them: what statistics say is kept as bytes, a tenth of what Arrow takes for so few rows.
+    There may be a million of them: what statistics say is kept as bytes, a tenth of what Arrow takes for so few rows, and Bloom filters
+    are left out unless they were asked for.
     """
 
     info: ObjectInfo
@@ -111,8 +112,9 @@ def read_each(
         yield found
 
 
-def stored_file(store: Store, info: ObjectInfo) -> Stored | Finding:
-    """A data file as its footer tells it, or what is wrong with it; an error of the store's is raised."""
+def stored_file(store: Store, info: ObjectInfo, *, filters: bool = False) -> Stored | Finding:
+    """A data file as its footer tells it, or what is wrong with it; an error of the store's is raised. ``filters`` has those read too."""
+    fetch = partial(store.get_range, info.name) if filters else None
     try:
         metadata = pq.read_metadata(pa.PythonFile(ObjectFile(store, info.name, info.size), "r"))
         about = About.parse(metadata.metadata, info.name)
@@ -126,7 +128,7 @@ def stored_file(store: Store, info: ObjectInfo) -> Stored | Finding:
             )
         if not metadata.num_row_groups:
             return Finding("NO_ROW_GROUPS", info.name, "It has no row groups.")
-        written = described(about, metadata, schema_of(metadata), info.size)
+        written = described(about, metadata, schema_of(metadata), info.size, fetch)
     except ObjectNotFound:
         return Finding("UNREADABLE", info.name, "It is gone since it was listed.")
     except (*_DAMAGE, InvalidName) as error:

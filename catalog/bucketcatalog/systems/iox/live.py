@@ -48,6 +48,7 @@ _COLUMNS = (
     "added",
     "origins",
     "applied",
+    "bloom_filters",
     "_version",
 )
 

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from ...model.arrays import Mask, one_chunk
 from ...model.render import chosen
+from ...query.parquet_filters import hashes_of
 from ...query.row_tests import Comparison, RowTest
 from ...query.snapshot import Snapshot
+from .bloom_filters import groups_without, values_asked, with_filters
 from .live import Live, by_file
 from .names import BEGINS
 from .reading import PARTITION, PATH, REQUESTED, DataAsked, FilePart, FilesTask
@@ -55,7 +57,7 @@ class Pruned:
 
 
 def pruned(snapshot: Snapshot, live: Live, test: RowTest, columns: pa.Schema, only: Sequence[str] | None) -> Pruned:
-    """What conditions rule out, of columns ``only`` where these are given: by partitions, by schemas, and by statistics."""
+    """What conditions rule out, of columns ``only`` where these are given: by partitions, by schemas, by ends, and by Bloom filters."""
     kept = np.ones(len(live.files), dtype=bool)
     places_of = (PARTITION, PATH) if only is None else (PARTITION,)
     of_files = {name: test.where[name] for name in places_of if name in test.where}
@@ -79,7 +81,11 @@ def pruned(snapshot: Snapshot, live: Live, test: RowTest, columns: pa.Schema, on
         )  # in others a column within another may be called so
         by_column.append((sought, has))
     groups += [_groups_out(snapshot, live, sought, has & kept) for sought, has in by_column]
-    return Pruned(kept, pa.concat_tables(groups))
+    for sought, has in by_column:
+        if (values := values_asked(sought)) is not None:
+            groups += _filtered_out(snapshot, live, sought.column, values, has & kept)
+    found = pa.concat_tables(groups)
+    return Pruned(kept & _has_any_left(live, found), found)
 
 
 def _with(live: Live, name: str) -> pa.Array:
@@ -99,11 +105,49 @@ def _files_out(snapshot: Snapshot, table: str, sought: Sought) -> pa.Array:
 def _groups_out(snapshot: Snapshot, live: Live, sought: Sought, kept: Mask) -> pa.Table:
     """Which row groups of the files that are kept statistics rule out. Those of other files, nearly all of them, are not decoded."""
     chunks = one_chunk(live.files["chunk"]).filter(pa.array(kept))
-    where: dict[str, Any] = {"table": live.table, "column": sought.column}
-    if len(chunks) <= _FEW_FILES:
-        where["chunk"] = chunks.to_pylist()
+    where = _about(live.table, sought.column, chunks)
     found = snapshot.scan(STATISTICS, columns=["chunk", "row_groups"], where=where).to_arrow()
     return groups_out(found.filter(pc.is_in(found["chunk"], value_set=chunks)), sought)
+
+
+def _about(table: str, column: str, chunks: pa.Array) -> dict[str, Any]:
+    """What rows of statistics about a column of these files meet; where these are many, others do too."""
+    where: dict[str, Any] = {"table": table, "column": column}
+    return where | ({"chunk": chunks.to_pylist()} if len(chunks) <= _FEW_FILES else {})
+
+
+def _filtered_out(snapshot: Snapshot, live: Live, column: str, values: Sequence[Any], kept: Mask) -> Iterator[pa.Table]:
+    """Which row groups of the files that are kept Bloom filters rule out, by the type that each file has the column in.
+
+    Where no such file has any nothing is read. Memory does not grow with the files.
+    """
+    files = live.files.select(["chunk", "schema", "row_groups"]).filter(pa.array(kept & with_filters(live.files, column)))
+    if not len(files):
+        return
+    chunks, row_groups = (one_chunk(files[name]) for name in ("chunk", "row_groups"))
+    schemas = one_chunk(files["schema"]).dictionary_encode()
+    kinds = [live.by_schema[id_].field(column).type for id_ in schemas.dictionary.to_pylist()]
+    hashes = {kind: hashes_of(values, kind) for kind in kinds}
+    of_file = np.array([list(hashes).index(kind) for kind in kinds])[np.asarray(schemas.indices)]
+    where = _about(live.table, column, chunks)
+    for batch in snapshot.scan(STATISTICS, columns=["chunk", "bloom_filters"], where=where).to_batches():
+        at = pc.index_in(batch["chunk"], value_set=chunks)
+        is_meant = pc.and_(at.is_valid(), batch["bloom_filters"].is_valid())
+        rows, at = pa.Table.from_batches([batch]).filter(is_meant), at.filter(is_meant)
+        for number, hashed in enumerate(hashes.values()):
+            some = pa.array(np.flatnonzero(of_file[np.asarray(at)] == number))
+            if len(some):
+                yield groups_without(rows.take(some), row_groups.take(at.take(some)), hashed)
+
+
+def _has_any_left(live: Live, groups: pa.Table) -> Mask:
+    """For each file whether it has a row group that is none of these."""
+    if not len(groups):
+        return np.ones(len(live.files), dtype=bool)
+    out = groups.group_by("chunk").aggregate([("row_group", "count_distinct")])
+    at = pc.index_in(one_chunk(live.files["chunk"]), value_set=one_chunk(out["chunk"]))
+    has_none = pc.greater_equal(one_chunk(out["row_group_count_distinct"]).take(at), one_chunk(live.files["row_groups"]))
+    return ~np.asarray(pc.fill_null(has_none, False))
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,16 @@
 2. Of a database that is there, only what it does not name, neither live nor ended, and what is so old that no commit can name it any more:
    that is reported, and with ``adopt`` taken in, files and deletions of rows alike. What the catalog names is never ended for it.
 
-Footers are read, never rows. Everything is one commit of a maintainer's, so who dies leaves nothing half done, and another run finds what
-is left to do. Source: persistence document, section 1.3; facts 4.3 have what the real one lost, which is why markers are there.
+Footers are read, and Bloom filters, never rows. Everything is one commit of a maintainer's, so who dies leaves nothing half done, and
+another run finds what is left to do. Source: persistence document, section 1.3; facts 4.3 have what the real one lost, which is why
+markers are there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +25,7 @@ from ...errors import CatalogNotFound, InvalidOption, StaleRead
 from ...model.names import MAINTAINER_PREFIX, database_name, host_writer, is_name, maintainer_id
 from ...model.paths import data_prefix, writer_prefix
 from ...model.times import Age, age_micros, datetime_of, shown_age
+from ...parallel import in_order
 from ...query.database import has_timeline, require
 from ...query.snapshot import Snapshot
 from ...store.base import ObjectInfo, Store
@@ -220,15 +223,16 @@ def _commit(held: Writer, work: _Work, made: Iterable[Recovered]) -> str:
             tx.put(SCHEMAS, work.schemas)
         for each in made:
             live = None if snapshot is None else Live.of(snapshot, each.table)
-            _add(tx, each, frozenset() if live is None else frozenset(live.by_schema))
+            _add(tx, work.store, each, frozenset() if live is None else frozenset(live.by_schema))
     assert tx.committed is not None
     return tx.committed.version
 
 
-def _add(tx: WriteTransaction, made: Recovered, known: frozenset[str]) -> None:
+def _add(tx: WriteTransaction, store: Store, made: Recovered, known: frozenset[str]) -> None:
     """Put what was there, with the times at which it was written; of what ends at once there are no statistics."""
     for start in range(0, len(made.taken), _AT_ONCE):
-        some = [Written(_row(each), each.statistics, each.schema) for each in made.taken[start : start + _AT_ONCE]]
+        whole = in_order(partial(_with_filters, store), made.taken[start : start + _AT_ONCE], threads=store.concurrency)
+        some = [Written(_row(each), each.statistics, each.schema) for each in whole]
         add_files(tx, some, known)
         known = known.union(each.row["schema"] for each in some)
     ended = [_row(each) for each in made.ended]
@@ -241,6 +245,12 @@ def _add(tx: WriteTransaction, made: Recovered, known: frozenset[str]) -> None:
     rows: list[dict[str, Any]] = [{**each.predicate.row(each.table), "added": datetime_of(each.added)} for each in made.markers]
     if rows:
         tx.put(PREDICATES, rows)
+
+
+def _with_filters(store: Store, file: Stored) -> Stored:
+    """The file with its Bloom filters, which nothing is decided by; without them where it cannot be read any more."""
+    found = stored_file(store, file.info, filters=True) if file.row["bloom_filters"] else file
+    return found if isinstance(found, Stored) else file
 
 
 def _row(file: Stored) -> dict[str, Any]:

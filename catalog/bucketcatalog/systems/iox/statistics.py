@@ -8,7 +8,7 @@ outwards: no row group is left out that has what is looked for. Source: persiste
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ SCHEMA = pa.schema(
         *((name, pa.string()) for name in ("table", "column", "partition", "chunk")),
         *_SAID,
         ("row_groups", pa.list_(pa.struct(_SAID))),
+        ("bloom_filters", pa.list_(pa.binary())),
     ]
 )
 """The columns of the table that are filled here."""
@@ -48,18 +49,24 @@ def kind_of(kind: pa.DataType) -> str | None:
     return INT if pa.types.is_timestamp(kind) else None
 
 
-def statistics_of(metadata: Any, schema: pa.Schema, table: str, partition: str, chunk: str) -> pa.Table:
+def statistics_of(metadata: Any, schema: pa.Schema, place: Mapping[str, str], filters: Mapping[str, Sequence[bytes]]) -> pa.Table:
     """The rows about a file that its footer's ``metadata`` gives, whose columns are ``schema``: one for each column.
 
-    Columns within others are called with a dot between; where that is another's name, or within a list or a map, there is no row.
+    ``place`` says its table, partition and chunk; ``filters`` has the Bloom filters of its row groups, by column. Columns within others are
+    called with a dot between; where that is another's name, or within a list or a map, there is no row.
     """
     groups: dict[str, list[Said]] = {}
     for number in range(metadata.num_row_groups):
         for column, said in _columns_of(metadata.row_group(number), schema):
             groups.setdefault(column, []).append(said)
-    place = {"table": table, "partition": partition, "chunk": chunk}
     rows = [
-        {**place, "column": column, **_together(said), "row_groups": said if len(said) > 1 else None}
+        {
+            **place,
+            "column": column,
+            **_together(said),
+            "row_groups": said if len(said) > 1 else None,
+            "bloom_filters": filters.get(column),
+        }
         for column, said in groups.items()
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
@@ -103,7 +110,8 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     elif pa.types.is_map(kind):
         yield from (*_leaves("", kind.key_type), *_leaves("", kind.item_type))
     elif pa.types.is_nested(kind):
-        yield from _leaves("", kind.value_type)
+        if not pa.types.is_union(kind):  # which no file has
+            yield from _leaves("", kind.value_type)
     else:
         yield name, kind
 
@@ -213,9 +221,14 @@ def groups_out(statistics: pa.Table, sought: Sought) -> pa.Table:
     """The row groups that what the rows about a column say of them rules out: ``chunk`` and ``row_group``."""
     of_groups = statistics.filter(statistics["row_groups"].is_valid())
     lists = one_chunk(of_groups["row_groups"])
-    parents, said = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    said = pc.list_flatten(lists)
     groups = pa.Table.from_struct_array(said) if len(said) else pa.table({name: pa.array([], kind) for name, kind in _SAID})
+    return numbered(of_groups["chunk"], lists).filter(pa.array(~sought.may_have(groups)))
+
+
+def numbered(chunks: Any, lists: pa.Array) -> pa.Table:
+    """``chunk`` and ``row_group`` of each item of lists, none of them null, that have one for each row group of a file."""
+    parents = pc.list_parent_indices(lists)
     starts = np.asarray(lists.offsets)[:-1] - lists.offsets[0].as_py() if len(lists) else np.empty(0, dtype=np.int32)
-    numbers = np.arange(len(said)) - starts[np.asarray(parents)]
-    found = pa.table({"chunk": one_chunk(of_groups["chunk"]).take(parents), "row_group": pa.array(numbers, pa.int64())})
-    return found.filter(pa.array(~sought.may_have(groups)))
+    numbers = np.arange(len(parents)) - starts[np.asarray(parents)]
+    return pa.table({"chunk": one_chunk(chunks).take(parents), "row_group": pa.array(numbers, pa.int64())})

@@ -27,6 +27,7 @@ from ...write.host_turn import host_turn
 from ...write.intake import Rows, as_arrow
 from ...write.transaction import WriteTransaction
 from ...write.writer import Writer
+from .bloom_filters import refuse_filters
 from .compact import Compacted
 from .files import FILES, add_files
 from .live import Live
@@ -36,7 +37,7 @@ from .predicates import delete_rows, settled
 from .read import DataRead
 from .restore import Restored, restore
 from .schemas import on_conflict
-from .write import CLOCK_OF_WRITES, WriteFiles, batches_of, begin_write, checked
+from .write import CLOCK_OF_WRITES, WriteFiles, batches_of, begin_write, checked, filtered_in
 
 WRITER_PREFIX = "data-"
 Given = Rows | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -81,25 +82,35 @@ class DataTable:
         clock: int | None = None,
         app_id: str | None = None,
         app_version: int | None = None,
+        bloom_filters: Sequence[str] | None = None,
     ) -> Committed | None:
         """Add rows, or those of Parquet files, which are written anew, in one commit; None where there is nothing to add.
 
         Rows that have a column ``_partition`` go to the partition that it names, others to ``partition``. ``key`` are the columns that tell
         rows apart: of rows of a partition that are equal there the one with the newest logical ``clock`` counts, by default the time of
         the write. It is the table's as long as it has files. With ``app_id`` and ``app_version`` rows are added once, however often that is
-        called.
+        called. ``bloom_filters`` are columns of text, bytes or whole numbers, by whose values row groups are found; without them what
+        comes from files has filters of the columns of which one of these has any.
 
-        ``InvalidRows`` for what no file can have, ``InvalidOption`` for a key that is not the table's.
+        ``InvalidRows`` for what no file can have, ``InvalidOption`` for a key that is not the table's, or a column without filters.
         """
         with self._open() as writer:
             written_from = self._catalog.store.now_us()
             columns = self._key_for(writer, key)
-            files = begin_write(writer.id, writer.database, self.name, partition=partition, key_columns=columns, clock=clock)
+            files = begin_write(
+                writer.id,
+                writer.database,
+                self.name,
+                partition=partition,
+                key_columns=columns,
+                clock=clock,
+                bloom_filters=_filtered(rows, bloom_filters),
+            )
             transaction = writer.transaction(
                 operation="append", metadata={"write": files.write}, app_id=app_id, app_version=app_version
             )
             is_done = app_id is not None and app_version is not None and writer.has_committed(app_id, app_version)
-            written = [] if is_done else files.write_rows(self._catalog.store, self._given(rows, files))
+            written = [] if is_done else files.write_rows(self._catalog.store, self._given(rows, files, bloom_filters or ()))
             if not written and app_id is None:
                 return None
             with transaction as tx:
@@ -222,14 +233,16 @@ class DataTable:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _given(self, rows: Given, files: WriteFiles) -> Iterator[pa.RecordBatch]:
-        """Rows in batches as files hold them; sources are read one after the other."""
-        sources = [rows] if isinstance(rows, (str, os.PathLike)) else rows
-        if isinstance(sources, (list, tuple)) and sources and all(isinstance(each, (str, os.PathLike)) for each in sources):
+    def _given(self, rows: Given, files: WriteFiles, filtered: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Rows in batches as files hold them; sources are read one after the other. All have to have the columns ``filtered``."""
+        if (sources := _sources(rows)) is not None:
             found: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for source in sources for batch in batches_of(source))
         else:
             found = iter([as_arrow(f"{BEGINS}{self.name}", cast(Rows, rows))])
-        yield from (batch for some in found for batch in checked(some, files).to_batches())
+        for some in found:
+            stored = checked(some, files)
+            refuse_filters(stored.schema, filtered, self.name)
+            yield from stored.to_batches()
 
     def _refuse_unknown(self, named: pa.Array, found: pa.Table) -> None:
         known = pa.concat_arrays([one_chunk(found["chunk"]), one_chunk(found["path"])])
@@ -297,3 +310,19 @@ class DataTable:
             self._catalog.writer(chosen, database=database, clock=self._clock) as writer,
         ):
             yield writer
+
+
+def _sources(rows: Given) -> Sequence[str | os.PathLike[str]] | None:
+    """The paths or URLs that are given; None for rows."""
+    if isinstance(rows, (str, os.PathLike)):
+        return [rows]
+    if isinstance(rows, (list, tuple)) and rows and all(isinstance(each, (str, os.PathLike)) for each in rows):
+        return cast(Sequence[str | os.PathLike[str]], rows)
+    return None
+
+
+def _filtered(rows: Given, named: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns that are to have Bloom filters: those that are named, else those that the files have which are given."""
+    if named is not None:
+        return names_given(named, "columns", "bloom_filters=['host']")
+    return tuple({name: None for source in _sources(rows) or () for name in filtered_in(source)})

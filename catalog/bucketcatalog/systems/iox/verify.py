@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ... import limits
@@ -32,6 +33,7 @@ _SAID = (
     "last_clock",
     "write",
     "origins",
+    "bloom_filters",
 )
 """What a row about a file says that the file says too; its schema, and what was applied to it, are compared by themselves."""
 Row = Mapping[str, Any]
@@ -103,7 +105,8 @@ def _footers(
     live = Live.of(snapshot, table)
     schemas = {} if live is None else live.by_schema
     statistics = _statistics(snapshot, table)
-    for found in read_each(stored_file, store, [there.files[path] for path in rows], "footers", tell):
+    whole = partial(stored_file, filters=True)
+    for found in read_each(whole, store, [there.files[path] for path in rows], "footers", tell):
         if isinstance(found, Finding):
             yield found
             continue
@@ -136,7 +139,7 @@ def _by_column(rows: list[Row]) -> dict[str, Row]:
 
 
 def _said(row: Row) -> Row:
-    return {name: value for name, value in row.items() if value is not None and name != "row_groups"}
+    return {name: value for name, value in row.items() if value not in (None, []) and name != "row_groups"}
 
 
 def _markers(store: Store, predicates: Mapping[str, Predicate], there: Listed, tell: Tell) -> Iterator[Finding]:

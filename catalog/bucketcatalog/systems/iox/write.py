@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from ...query.files import engine
 from ...store.base import Store
 from ...write.parts import Parts, WritePlace
 from ...write.transaction import WriteTransaction
+from .bloom_filters import can_be_filtered, filtered_columns, refuse_filters
 from .files import CHUNK, CLOCK, OF_ROWS, About, Written, add_files, new_id, put_file
 from .live import Live
 from .names import DEFAULT_PARTITION, escaped, table_of
@@ -52,7 +54,10 @@ WRITE = "write"
 
 @dataclass(frozen=True)
 class WriteFiles:
-    """How rows are written as files, wherever that is done: in the partition that they say in a column ``_partition``, else in this one."""
+    """How rows are written as files, wherever that is done: in the partition that they say in a column ``_partition``, else in this one.
+
+    A file has Bloom filters of those of the columns ``bloom_filters`` that it has and that can have any.
+    """
 
     writer: str
     database: str
@@ -62,6 +67,7 @@ class WriteFiles:
     partition: str
     key_columns: tuple[str, ...]
     clock: int
+    bloom_filters: tuple[str, ...] = ()
 
     def write_rows(self, store: Store, rows: Iterable[pa.RecordBatch]) -> list[Written]:
         """Put the rows as files; ``InvalidRows`` names a column that no file can have."""
@@ -88,7 +94,7 @@ class WriteFiles:
         about = About(
             self.write, self.writer, self.database, self.table, partition, chunk, self.clock, self.clock, self.key_columns
         )
-        return put_file(store, self._distinct(rows), about)
+        return put_file(store, self._distinct(rows), about, can_be_filtered(rows.schema, self.bloom_filters))
 
     def _distinct(self, rows: pa.Table) -> pa.Table:
         """Of rows with equal keys the last."""
@@ -117,13 +123,14 @@ class DataWrites:
         """Whether it is the name of a data table."""
         return table_of(name) is not None
 
-    def begin(self, place: WritePlace, name: str, schema: pa.Schema) -> Parts:
-        """Begin a write; ``InvalidRows`` for a column that no file can have."""
+    def begin(self, place: WritePlace, name: str, schema: pa.Schema, *, bloom_filters: Sequence[str] = ()) -> Parts:
+        """Begin a write; ``InvalidRows`` for a column that no file can have, ``InvalidOption`` for one without Bloom filters."""
         table = table_of(name)
         assert table is not None
         live = Live.of(place.look(), table)
-        files = begin_write(place.writer, place.database, table, key_columns=live.key_columns if live is not None else ())
-        checked(schema.empty_table(), files)
+        key = live.key_columns if live is not None else ()
+        files = begin_write(place.writer, place.database, table, key_columns=key, bloom_filters=bloom_filters)
+        refuse_filters(checked(schema.empty_table(), files).schema, bloom_filters, table)
         return Parts(WritePart(files), partial(finish, files, frozenset(live.by_schema) if live is not None else frozenset()))
 
 
@@ -142,6 +149,7 @@ def begin_write(
     partition: str = DEFAULT_PARTITION,
     key_columns: Sequence[str] = (),
     clock: int | None = None,
+    bloom_filters: Sequence[str] = (),
 ) -> WriteFiles:
     """A write to a data table; ``InvalidName`` for what nothing can be called, ``InvalidOption`` for a clock that is none."""
     escaped(table, "data table")
@@ -150,7 +158,15 @@ def begin_write(
     if clock is not None and (isinstance(clock, bool) or not isinstance(clock, int) or not 0 <= clock < 1 << 63):
         raise InvalidOption(f"{clock!r} is no logical clock.", next_step="Give a whole number from 0 on, or leave it out.")
     return WriteFiles(
-        writer, database, table, new_id(began), began, partition, tuple(key_columns), began if clock is None else clock
+        writer,
+        database,
+        table,
+        new_id(began),
+        began,
+        partition,
+        tuple(key_columns),
+        began if clock is None else clock,
+        tuple(bloom_filters),
     )
 
 
@@ -271,10 +287,22 @@ def _portions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def batches_of(source: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a file at a path, or at a URL that fsspec knows; ``InvalidRows`` for what is no Parquet file."""
+    with _parquet(source) as found:
+        yield from found.iter_batches(batch_size=_AT_ONCE)
+
+
+def filtered_in(source: str | os.PathLike[str]) -> list[str]:
+    """The columns of such a file of which it has Bloom filters, by its footer; errors as ``batches_of``."""
+    with _parquet(source) as found:
+        return filtered_columns(found.metadata, pa.schema([each.with_type(_stored(each.type)) for each in found.schema_arrow]))
+
+
+@contextmanager
+def _parquet(source: str | os.PathLike[str]) -> Iterator[Any]:
     name = os.fspath(source)
     try:
         with _opened(name) as file, pq.ParquetFile(file) as found:
-            yield from found.iter_batches(batch_size=_AT_ONCE)
+            yield found
     except BucketCatalogError:
         raise
     except FileNotFoundError:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog.errors import InvalidOption
-from bucketcatalog.systems.iox.errors import SchemaConflict
 from bucketcatalog.model.widening import cast, widened
+from bucketcatalog.systems.iox.errors import SchemaConflict
 from bucketcatalog.systems.iox.schemas import on_conflict
 
 from ....kit.data_tables import Lake, of

@@ -27,6 +27,7 @@ from ....errors import InvalidOption, NotFound
 from ....query.row_tests import Comparison
 from ....query.snapshot import Snapshot
 from ....write.commit import Committed
+from ..bloom_filters import refuse_filters
 from ..files import FILES
 from ..live import Live
 from ..names import BEGINS, DEFAULT_PARTITION
@@ -57,6 +58,14 @@ def add(
     clock: Annotated[
         int | None, typer.Option("--clock", metavar="N", help="The rows' logical clock.  [default: the time of the write]")
     ] = None,
+    bloom_filter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bloom-filter",
+            metavar="COL",
+            help="A column by whose values row groups are found; repeat it.  [default: those of which a file has such filters]",
+        ),
+    ] = None,
     writer: WriterOption = None,
     database: WrittenDatabase = DEFAULT_DATABASE,
     storage_option: StorageOption = None,
@@ -68,18 +77,20 @@ def add(
     """
     refuse_unwritable(catalog)
     opened = open_catalog(catalog, storage_option)
-    _refuse_unreadable(file, table, database, key or ())
+    _refuse_unreadable(file, table, database, key or (), bloom_filter or ())
     with progress_line("adding files"), opened.data(table, database=database, writer=writer) as held:
-        committed = held.append(file, partition=partition, key=key, clock=clock)
+        committed = held.append(file, partition=partition, key=key, clock=clock, bloom_filters=bloom_filter)
     print_facts({"table": table, **_added(opened, database, table, committed)}, as_json=as_json)
 
 
-def _refuse_unreadable(sources: Sequence[str], table: str, database: str, key: Sequence[str]) -> None:
+def _refuse_unreadable(
+    sources: Sequence[str], table: str, database: str, key: Sequence[str], bloom_filters: Sequence[str]
+) -> None:
     """An error where one of the files cannot be added, as far as its first rows tell: then none is."""
     files = begin_write("-", database, table, key_columns=key)
     for source in sources:
         for batch in batches_of(source):
-            checked(pa.Table.from_batches([batch]), files)
+            refuse_filters(checked(pa.Table.from_batches([batch]), files).schema, bloom_filters, table)
             break
 
 
