@@ -151,6 +151,12 @@ def test_a_type_that_no_table_has_is_an_error_that_names_column_and_type(
     assert instead in caught.value.next_step and not list(tmp_path.iterdir())
 
 
+def test_the_name_of_a_data_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleTable, match=r"names that begin with 'data\.' are the system 'iox''s") as caught:
+        bcs.create_table(tmp_path, "data.x", spark.range(1), key=["id"])
+    assert caught.value.next_step and Catalog(tmp_path).databases() == []
+
+
 def test_what_is_no_schema_of_sparks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="is no schema of Spark's"):
         bcs.create_table(tmp_path, NAME, pa.schema([("id", pa.int64())]), key=["id"])  # type: ignore[arg-type]

@@ -12,14 +12,15 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
-from bucketcatalog import Catalog, CatalogWarning, CommitUnknown, ForeignBranch, OutcomeUnknown, StaleBatch
+from bucketcatalog import Catalog, CatalogWarning, CommitUnknown, ForeignBranch, StaleBatch
 from bucketcatalog.store.base import Store
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 from pyspark_bucketcatalog.writing.batch import StreamWriter, Written
 from pyspark_bucketcatalog.writing.write import Write, application_writer, plan_write
 
-from ..kit.world import HOUR, Clock, World
+from ..kit.lost_writes import NoAnswers, Place
+from ..kit.world import World
 from .sample import OWNER
 
 CATS = "0b6a2a0e-9d0f-5a53-8a4e-3f1e0c7d9b22"
@@ -162,16 +163,6 @@ def test_an_application_has_a_writer_of_its_own_everywhere(name: str, writer: st
     assert writer is not None or len(found) == 6 + 32
 
 
-@dataclass(frozen=True)
-class Place:
-    """A catalog in this process."""
-
-    store: Store
-
-    def open(self) -> Catalog:
-        return Catalog(self.store)
-
-
 def write(spark: SparkSession, store: Store, **options: str) -> Write:
     """A write of objects to a store of this process."""
     schema = spark.createDataFrame([], OF_OBJECTS).schema
@@ -237,27 +228,6 @@ def test_two_drivers_at_the_very_moment_both_commit_and_the_fork_is_shown(world:
     assert len(snapshot.scan("objects").to_arrow()) == len(snapshot.scan("deleted_objects").to_arrow()) == 1
     with pytest.raises(ForeignBranch, match="spark-q"):
         one.check()
-
-
-class NoAnswers(Wrapped):
-    """A store that gives no answer to the next put of a transaction, which may have landed; and then it is late."""
-
-    def __init__(self, inner: Store, clock: Clock, *, landed: bool, covered: bool) -> None:
-        super().__init__(inner)
-        self._clock, self._landed, self._covered, self._left = clock, landed, covered, 1
-
-    def put(self, name: str, data: bytes) -> None:
-        if not name.endswith(".txn") or not self._left:
-            super().put(name, data)
-            return
-        self._left -= 1
-        if self._landed:
-            super().put(name, data)
-        self._clock.tick(HOUR)
-        if self._covered:
-            with Catalog(self.inner).writer("compactor-1", clock=self._clock) as compactor:
-                compactor.checkpoint(scope="all")
-        raise OutcomeUnknown(f"{name}: no answer")
 
 
 @pytest.mark.parametrize(("landed", "covered"), [(True, False), (True, True), (False, False)])

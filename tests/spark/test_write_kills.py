@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,24 +10,19 @@ from pyspark.sql import SparkSession
 
 from bucketcatalog import Catalog
 
+from ..kit.lost_writes import Child
 from .sample import OWNER
 
-ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("lost_writer_child.py")
 BUCKET = "0b6a2a0e-9d0f-5a53-8a4e-3f1e0c7d9b22"
-PATIENCE = 600.0
 ROWS = 40_000
 pytestmark = pytest.mark.once
 
 
-def started(path: Path, master: str, rows: int) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+def started(path: Path, master: str) -> Child:
     events = path.with_name("events")
     events.mkdir()
-    command = [sys.executable, str(CHILD), str(path), master, str(rows), str(events)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
-    )
+    return Child(CHILD, path, master, ROWS, events, "objects")
 
 
 def written(path: Path) -> tuple[int, int, list[tuple[str, int]]]:
@@ -57,13 +47,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_executors_that_are_killed_and_tasks_that_run_twice_change_nothing(path: Path) -> None:
-    child = started(path, "cluster", ROWS)
-    try:
-        output, _ = child.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        output, _ = child.communicate()
-    assert child.returncode == 0, output
+    output = started(path, "cluster").finish()
     assert "written" in output and ("LOST" in output or "Lost" in output)
     assert '"Speculative":true' in "".join(file.read_text() for file in path.with_name("events").iterdir())
     assert written(path) == expected(ROWS)
@@ -78,13 +62,7 @@ def test_a_driver_that_is_killed_leaves_nothing_or_all(spark: SparkSession, path
         "during its commit": lambda: any(path.glob("*/*/transactions")),
         "after its commit": lambda: any(path.glob("*/*/transactions/*/*.txn")),
     }[moment]
-    child = started(path, "local[2]", ROWS)
-    began = time.monotonic()
-    while not is_so():
-        assert child.poll() is None and time.monotonic() - began < PATIENCE, child.stdout and child.stdout.read()
-        time.sleep(0.002)
-    os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
+    started(path, "local[2]").kill_once(is_so)
     landed = Catalog(path).databases() != []
     assert landed == (moment == "after its commit") or moment == "during its commit"
     assert not landed or written(path) == expected(ROWS)

@@ -25,7 +25,7 @@ def world() -> World:
     return world
 
 
-@pytest.mark.parametrize("url", [5, None, b"/x", "/x\0y", Path("/x\0y"), ["/x"]])
+@pytest.mark.parametrize("url", [5, None, b"/x", "/x\0y", Path("/x\0y"), [5], ["/x", None]])
 def test_what_names_no_catalog_is_refused(url: Any) -> None:
     with pytest.raises(InvalidOption, match=r"names no catalog. Next: Give a path or a URL"):
         Catalog(url)

@@ -107,6 +107,8 @@ class Registry:
     def register(self, tables: Any) -> list[str]:
         """See ``Catalog.register``."""
         added = declared(tables, self._tables)
+        for table in added:
+            self._refuse_reserved(table.name)
         self._tables.update((table.name, table) for table in added)
         return [table.name for table in added]
 
@@ -115,12 +117,23 @@ class Registry:
         self._tables[table.name] = table
 
     def refuse_owned(self, name: str) -> None:
-        """``IncompatibleTable`` for the table of an installed system, which says itself what that is."""
+        """``IncompatibleTable`` for the table of an installed system, which says itself what that is, and for names that one reserves."""
         before, dot, _ = name.partition(".") if isinstance(name, str) else ("", "", "")
         owner = self.system(before) if dot else None
         if owner is not None and name in owner.tables:
             raise IncompatibleTable(
                 f"The table {name!r} is the system {owner.name!r}'s, which declares it.", next_step="Give yours another name."
+            )
+        self._refuse_reserved(name)
+
+    def _refuse_reserved(self, name: str) -> None:
+        """``IncompatibleTable`` for a name that begins as those do for which a system answers or takes rows: no table hides these."""
+        before, dot, _ = name.partition(".") if isinstance(name, str) else ("", "", "")
+        owner = next((each for each in self.systems if before in each.names), None) if dot else None
+        if owner is not None:
+            raise IncompatibleTable(
+                f"No table can be called {name!r}: names that begin with {before + '.'!r} are the system {owner.name!r}'s.",
+                next_step="Give yours another name. What the system keeps under such a name is there once rows are put to it.",
             )
 
     def refuse_alone(self, name: str) -> None:

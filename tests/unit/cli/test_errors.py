@@ -54,6 +54,7 @@ def test_every_command_of_this_release_is_there() -> None:
         "prune",
         "repair",
         "restore",
+        "retire",
         "spark",
         "stat",
         "sums",

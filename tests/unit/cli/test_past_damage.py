@@ -29,7 +29,7 @@ READING = [
     ["ls", "pets"],
     ["export", "objects", "{out}"],
 ]
-WRITES = {"harvest", "checkpoint", "prune", "gc", "restore", "clone", "repair", "spark"}
+WRITES = {"harvest", "checkpoint", "prune", "gc", "restore", "clone", "repair", "retire", "spark"}
 LOOKS_ITSELF = {"info", "verify", "dump"}
 
 

@@ -120,8 +120,9 @@ def test_what_buf_builds_and_what_protoc_makes_without_imports_is_taken(cli: Cli
         (b"", "INCOMPATIBLE_TABLE"),
         (compiled('syntax = "proto3"; message M { int32 x = 1; }'), "INCOMPATIBLE_TABLE"),
         (compiled(proto('message M { option (table) = { name: "a.b" key: "y" }; int32 x = 1; }')), "INCOMPATIBLE_TABLE"),
+        (compiled(proto('message M { option (table) = { name: "data.b" key: "x" }; int32 x = 1; }')), "INCOMPATIBLE_TABLE"),
     ],
-    ids=["nothing", "no set", "an empty one", "no table", "no key"],
+    ids=["nothing", "no set", "an empty one", "no table", "no key", "a data table's name"],
 )
 def test_a_file_that_declares_no_table_ends_with_2_and_writes_nothing(
     cli: Cli, tmp_path: Path, content: bytes | None, code: str

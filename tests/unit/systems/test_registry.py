@@ -158,6 +158,23 @@ def test_names_before_the_dot_belong_to_who_declares_them(tmp_path: Path, monkey
     assert Registry().writes("packed") is None
 
 
+def test_names_that_a_system_reserves_are_no_table_s(tmp_path: Path) -> None:
+    """Neither before there is such a data table, nor once there is one, whose rows it would hide."""
+    catalog = Catalog(tmp_path)
+    module = declaring('message R { option (table) = { name: "data.cpu" key: "k" }; string k = 1; }')
+    ways = (lambda: catalog.create_table("data.cpu", {"k": pa.string()}, key=["k"]), lambda: catalog.register(module))
+    for _ in range(2):
+        for way in ways:
+            with pytest.raises(
+                IncompatibleTable, match=r"'data\.cpu': names that begin with 'data\.' are the system 'iox''s"
+            ) as caught:
+                way()
+            assert caught.value.next_step.startswith("Give yours another name.")
+        catalog.data("cpu", writer="w").append({"k": "a"})
+    assert catalog.data("cpu").scan().to_arrow().to_pylist() == [{"k": "a"}] * 2
+    assert catalog.create_table("database.cpu", {"k": pa.string()}, key=["k"]).committed is not None
+
+
 @pytest.mark.usefixtures("with_boxes")
 def test_the_table_of_a_system_is_not_made_of_a_schema(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "lake")

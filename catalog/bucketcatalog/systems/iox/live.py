@@ -27,6 +27,7 @@ from ...model.arrays import Mask, Positions, one_chunk
 from ...query.row_tests import Comparison
 from ...query.snapshot import Snapshot
 from ...write.transaction import WriteTransaction
+from . import SYSTEM
 from .errors import KeyConflict
 from .files import FILES, SCHEMAS
 from .predicates import Predicate, predicates_of
@@ -53,6 +54,14 @@ _COLUMNS = (
 )
 
 
+def as_declared(snapshot: Snapshot) -> Snapshot:
+    """The same cut, its tables of files as this release declares them: a catalog of an older one lacks what has come to them since."""
+    for table in SYSTEM.tables.values():
+        if table.name in snapshot.definitions and snapshot.table(table.name).definition != table.definition:
+            snapshot = snapshot.known_as(table)
+    return snapshot
+
+
 @dataclass(frozen=True)
 class Live:
     """The files of a data table, in the order of partition and chunk, and the predicates about it."""
@@ -67,6 +76,7 @@ class Live:
         """Those at the snapshot's cut; None where no file was ever added to such a table."""
         if SCHEMAS not in snapshot.definitions:
             return None
+        snapshot = as_declared(snapshot)
         schemas = snapshot.scan(SCHEMAS, columns=["schema", "arrow"], where={"table": table}).to_arrow()
         if not len(schemas):
             return None

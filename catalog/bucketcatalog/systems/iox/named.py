@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ...model.arrays import one_chunk
 from ...query.snapshot import Snapshot
 from .files import FILES, SCHEMAS
+from .live import as_declared
 from .predicates import PREDICATES
 from .recovery import Known
 
@@ -44,6 +45,7 @@ def named_by(snapshot: Snapshot) -> Named:
     """What the database names at a snapshot's cut."""
     if FILES not in snapshot.definitions:
         return NOTHING_NAMED
+    snapshot = as_declared(snapshot)
     live, ended = (snapshot.scan(f"{of}{FILES}", columns=_OF_FILE).to_arrow() for of in LIVE_AND_ENDED)
     every = pa.concat_tables([live, ended])
     predicates = _predicates(snapshot)
@@ -58,6 +60,7 @@ def untold(snapshot: Snapshot) -> list[Untold]:
     """The schemas of live files that the database does not tell."""
     if FILES not in snapshot.definitions:
         return []
+    snapshot = as_declared(snapshot)
     columns = ["table", "schema"]
     told = snapshot.scan(SCHEMAS, columns=columns).to_arrow() if SCHEMAS in snapshot.definitions else None
     files = snapshot.scan(FILES, columns=[*columns, "path"]).to_arrow()

@@ -18,7 +18,7 @@ from ...query.parquet_filters import hashes_of
 from ...query.row_tests import Comparison, RowTest
 from ...query.snapshot import Snapshot
 from .bloom_filters import groups_without, values_asked, with_filters
-from .live import Live, by_file
+from .live import Live, as_declared, by_file
 from .names import BEGINS
 from .reading import PARTITION, PATH, REQUESTED, DataAsked, FilePart, FilesTask
 from .schemas import OnConflict
@@ -192,7 +192,7 @@ class Plan:
 
 def plan(snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: Mapping[str, Any], on: OnConflict) -> Plan:
     """The plan of a read; ``InvalidOption`` for a column that no file has, ``SchemaConflict`` and ``KeyConflict`` for files that differ."""
-    shape, table = live.merged(on), live.table
+    shape, table, snapshot = live.merged(on), live.table, as_declared(snapshot)
     schema = chosen(f"{BEGINS}{table}", available_of(shape.schema), shape.schema.names if columns is None else columns)
     asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, live.conditions, live.by_schema)
     found = pruned(snapshot, live, asked.test, shape.schema, asked.key_columns or None)
@@ -214,6 +214,7 @@ def available_of(columns: pa.Schema) -> pa.Schema:
 
 def may_have(snapshot: Snapshot, live: Live, conditions: Sequence[Comparison], columns: pa.Schema) -> pa.Table:
     """The files that may have rows that meet every condition, as far as statistics tell."""
+    snapshot = as_declared(snapshot)
     kept = np.ones(len(live.files), dtype=bool)
     for each in conditions:
         test = each.test(live.table, columns)

@@ -14,7 +14,7 @@ from ...store.base import ObjectInfo, Store
 from .files import FILES, bare
 from .findings import Finding
 from .footers import Listed, Marker, Tell, listed, marker, read_each, stored_file
-from .live import Live
+from .live import Live, as_declared
 from .named import LIVE_AND_ENDED, untold
 from .predicates import PREDICATES, Predicate, predicates_of
 from .statistics import SCHEMA
@@ -47,7 +47,7 @@ def verify(
     ``deep`` reads every footer and every marker: whether they say what the catalog does of columns, rows, statistics and deletions. Pages
     of data are not read; their checksums are looked at by whoever reads them. ``progress`` is told how far it is.
     """
-    snapshot = catalog.snapshot(database=database)
+    snapshot = as_declared(catalog.snapshot(database=database))
     now = catalog.store.now_us()
     there = listed(catalog.store, snapshot.database)
     named: set[str] = set()

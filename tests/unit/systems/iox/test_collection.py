@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bucketcatalog import DataCollected
+from bucketcatalog import DataCollected, StaleRead
 from bucketcatalog.maintain.gc.collect import Collected
+from bucketcatalog.systems.iox.compact import Compaction
 from bucketcatalog.systems.iox.errors import DataMissing
 from bucketcatalog.systems.iox.table import DataTable
 
@@ -116,3 +117,33 @@ def test_a_restored_file_that_was_collected_is_refused(yard: Yard) -> None:
     with pytest.raises(DataCollected, match="may be deleted"):
         yard.opened().restore(version=version)
     assert yard.values() == [0, 1, 2, 10, 11, 12]
+
+
+def test_a_read_that_is_under_way_while_files_are_collected_ends_with_an_error_and_not_early(yard: Yard) -> None:
+    batches = iter(yard.opened().scan().to_batches())
+    first = next(batches)
+    yard.compact()
+    yard.collected()
+    with pytest.raises(DataMissing, match="it was collected"):
+        list(batches)
+    assert first.num_rows == 2
+
+
+@pytest.mark.parametrize("has_read", [False, True], ids=["before it has read", "after it has read"])
+def test_a_compaction_whose_files_are_compacted_by_another_and_collected_changes_nothing(yard: Yard, has_read: bool) -> None:
+    with yard.world.writer("compactor-slow") as writer:
+        slow = Compaction(writer.begin_work(), writer, table="cpu")
+        made = [task.run(yard.world.store) for task in slow.tasks] if has_read else []
+        yard.compact()
+        yard.opened().delete_where({"v": 11})
+        yard.opened().append([{"v": 20}])
+        assert yard.collected().deleted == 3
+        if has_read:
+            with pytest.raises(StaleRead):
+                slow.finish(made)
+        else:
+            with pytest.raises(DataMissing):
+                slow.tasks[0].run(yard.world.store)
+    assert yard.values() == [0, 1, 2, 10, 12, 20]
+    assert yard.compact().made == 1
+    assert yard.values() == [0, 1, 2, 10, 12, 20]

@@ -2,36 +2,43 @@
 
 What has no meaning here, and why:
 
-- ``create_twice``, ``load_from_empty_store`` as an error of ``new_empty``: a catalog is not created; its first commit is its beginning.
+- ``create_twice``: a catalog is not created; its first commit is its beginning.
+- ``inmem_commit_semantics``: whether a transaction that was dropped leaves state in memory; state is read from the store alone.
 - ``wrong_transaction_link_start``: a first transaction has no parents, and with some it is the missing-transaction case.
+- ``transaction_handle_debug``: there is no handle of an open transaction; what a commit has made says what ``handle_revision_counter`` and
+  ``handle_uuid`` ask.
 - ``missing_encoding``, ``broken_encoding``: transactions and checkpoints are two messages, and none says of itself which it is; a file of
   the other kind is ``wrong_encoding_in_...`` below.
-- ``missing_start_timestamp``, ``broken_start_timestamp``, ``datetime_broken``: a commit time is a number, which the uuid repeats; that both
-  agree is ``broken_start_timestamp`` below.
-- ``transaction_handle_debug``, ``handle_revision_counter``, ``handle_uuid``: there is no handle of an open transaction; what a commit has
-  made says them, as the two tests below see.
-- ``inmem_commit_semantics``: whether a transaction that was dropped leaves state in memory; state is read from the store alone.
-- ``wipe_*``: nothing wipes a catalog, for nobody may delete what another writer has written; a broken one is repaired or rebuilt.
-- ``dump``: ``bucketcatalog dump`` is tested with the command line; ``rebuild``: beside this file, ``cleanup``: with collection
-  (tests/unit/maintain/gc/test_orphans.py), of which the rules that concern data tables are below.
-- paths ``from_absolute``, ``relative``: paths are of the store's names, which are relative; parsing them is test_names.py.
+- ``missing_start_timestamp``, ``find_last_transaction_timestamp_datetime_broken``: a commit time is a number, which the name repeats; that
+  both agree is ``broken_start_timestamp`` below.
+- ``wipe_nothing``, ``wipe_normal``, ``wipe_broken_catalog``: nothing wipes a catalog, for nobody may delete what another writer has
+  written; a broken one is repaired or rebuilt.
+- paths ``from_absolute``, ``relative``: paths are of the store's names, which are relative.
+
+What is elsewhere: ``dump`` ``default_options`` and ``show_parsed_data`` in tests/unit/cli, for any catalog; paths ``is_checkpoint`` and
+deserialization errors in tests/unit/model/test_paths.py and test_names.py; the torture test of states, beyond its short histories, in
+tests/property/test_data_tables.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
 
-from bucketcatalog import CatalogWarning, ForkDetected
+from bucketcatalog import Catalog, CatalogWarning, ForkDetected, StaleRead
 from bucketcatalog.errors import BucketCatalogError, CatalogNotFound, CorruptionError
 from bucketcatalog.format.sealing import seal, unseal
+from bucketcatalog.store.wrappers import Wrapped
+from bucketcatalog.systems.iox.rebuild import rebuild
 from bucketcatalog.v1 import log_pb2
 
 from ....kit.data_tables import Lake
 from ....kit.pruning import checkpoint, keep_time, prune, put
-from ....kit.world import DAY, HOUR, World, stored
+from ....kit.world import DAY, HOUR, Intervening, World, stored
+from .lost import copy_of
 
 
 @pytest.fixture
@@ -172,6 +179,22 @@ def test_fork_transaction(lake: Lake) -> None:
         lake.catalog().snapshot(strict=True)
 
 
+def test_fork_checkpoint(lake: Lake) -> None:
+    """Two processes of one id, which see nothing of each other, commit and write a checkpoint each, of the same revision."""
+    sides = [Lake(copy_of(lake.store)) for _ in range(2)]
+    for value, side in zip((10, 11), sides, strict=True):
+        side.append(value)
+        with side.catalog().writer("w") as writer:
+            writer.checkpoint()
+        for info in side.store.list(""):
+            lake.store.put(info.name, side.store.get(info.name))
+    assert [int(name.split("/")[3]) for name in named(lake, ".ckpt")] == [3, 3]
+    with pytest.warns(CatalogWarning, match="'w' is forked at revision 3"):
+        assert Lake(lake.store).values() == [0, 1, 2, 10, 11]
+    with pytest.raises(ForkDetected):
+        lake.catalog().snapshot(strict=True)
+
+
 def test_checkpoint(lake: Lake) -> None:
     """Old transactions may be gone where a checkpoint covers them, and what was committed since is read after it."""
     with lake.catalog().writer("compactor-c") as writer:
@@ -206,16 +229,41 @@ def test_handle_uuid(lake: Lake) -> None:
     assert named(lake)[-1] == f"w/default/transactions/{3:020}/{committed.uuid}.txn"
 
 
+def last_commit_time(lake: Lake, **options: Any) -> int:
+    """When anybody has committed last, in microseconds."""
+    snapshot = Lake(lake.store).catalog().snapshot(**options)
+    found = snapshot.scan("writers", columns=["last_commit_timestamp"]).to_arrow()["last_commit_timestamp"]
+    return max(found.cast("int64").to_pylist())
+
+
 def test_find_last_transaction_timestamp_ok(lake: Lake) -> None:
     committed = lake.table().append([{"v": 5}])
-    (writer,) = (
-        lake.look()
-        .scan("writers", columns=["last_commit_timestamp"])
-        .to_arrow()["last_commit_timestamp"]
-        .cast("int64")
-        .to_pylist()
-    )
-    assert writer == committed.commit_time
+    assert last_commit_time(lake) == committed.commit_time
+
+
+def test_find_last_transaction_timestamp_empty() -> None:
+    with pytest.raises(CatalogNotFound):
+        last_commit_time(Lake())
+
+
+def test_find_last_transaction_timestamp_protobuf_broken(lake: Lake) -> None:
+    """A transaction's name has its time, which is told where the rest of it is lost."""
+    committed = lake.table().append([{"v": 5}])
+    lake.store.put(name := named(lake)[-1], b"foo")
+    with pytest.raises(CorruptionError, match=str(committed.uuid)):
+        last_commit_time(lake)
+    with pytest.warns(CatalogWarning, match=f"{name} .* Left out: revision 3 of w"):
+        assert last_commit_time(lake, ignore_corruption=True) == committed.commit_time
+
+
+def test_find_last_transaction_timestamp_checkpoints_only(lake: Lake) -> None:
+    committed = lake.table().append([{"v": 5}])
+    with lake.catalog().writer("w") as writer:
+        writer.checkpoint()
+    for name in named(lake):
+        lake.store.delete(name)
+    assert last_commit_time(lake) == committed.commit_time
+    assert Lake(lake.store).values() == [0, 1, 2, 5]
 
 
 def test_exists_considers_checkpoints(lake: Lake) -> None:
@@ -252,6 +300,76 @@ class TestCleanup:
         lake.table().remove([removed["chunk"]])
         found = {orphan.name for orphan in lake.catalog().orphans(older_than="0s", force=True)}
         assert row["path"] not in found and removed["path"] not in found
+
+    def test_with_parallel_transaction(self, lake: Lake) -> None:
+        """Who cleans up between the put of a file and its commit leaves it; only what is older than any commit may be late is nobody's."""
+        found: list[tuple[int, list[Any]]] = []
+
+        def clean_up() -> None:
+            there = len([*lake.store.list("w/default/data/")])
+            found.append((there, [*lake.catalog().orphans(dry_run=False, writer="maintainer-1")]))
+
+        Catalog(Intervening(lake.store, "w/default/transactions/", clean_up)).data("t", writer="w").append([{"v": 3}])
+        assert found == [(4, [])] and Lake(lake.store).values() == [0, 1, 2, 3]
+
+    def test_with_parallel_transaction_that_is_too_late(self, world: World) -> None:
+        """Where the file had become old enough to go the commit is refused: none ever names a file that is not there."""
+        table = world.catalog().data("t", writer="w", database="default", clock=world.clock)
+        table.append([{"v": 0}])
+
+        class Slow(Wrapped):
+            def put(self, name: str, data: bytes) -> None:
+                super().put(name, data)
+                if "/data/" in name:
+                    world.clock.tick(2 * DAY)
+                    assert [each.name for each in world.catalog().orphans(dry_run=False, writer="maintainer-1")] == [name]
+
+        late = Catalog(Slow(world.store)).data("t", writer="w", database="default", clock=world.clock)
+        with pytest.raises(StaleRead):
+            late.append([{"v": 1}])
+        assert Lake(world.store).values() == [0]
+
+    def test_max_files(self, lake: Lake) -> None:
+        """There is no such number: files are deleted as they are told, so who takes so many has deleted so many, and goes on later."""
+        (row, *_) = lake.files()
+        names = {row["path"].replace(row["chunk"][:8], f"0000000{number}") for number in range(5)}
+        for name in names:
+            lake.store.put(name, b"x")
+        for left in (3, 1, 0):
+            orphans = lake.catalog().orphans(older_than="0s", force=True, dry_run=False)
+            assert {orphan.name for orphan in islice(orphans, 2)} <= names
+            assert len(names.intersection(info.name for info in lake.store.list(""))) == left
+        assert lake.values() == [0, 1, 2]
+
+
+class TestRebuild:
+    """Whatever else rebuilding has to do with is in test_rebuild.py and test_rebuild_bad_files.py."""
+
+    def lost(self, lake: Lake) -> Lake:
+        """The same without its log."""
+        return Lake(copy_of(lake.store, without=lambda name: "/data/" not in name))
+
+    def test_successful(self, lake: Lake) -> None:
+        found = self.lost(lake)
+        assert rebuild(found.catalog(), dry_run=False).files == 3
+        assert (found.values(), sorted(found.chunks())) == ([0, 1, 2], sorted(lake.chunks()))
+
+    def test_empty(self) -> None:
+        with pytest.raises(CatalogNotFound):
+            rebuild(Lake().catalog(), dry_run=False)
+
+    def test_no_metadata(self, lake: Lake) -> None:
+        found = self.lost(lake)
+        bad = lake.files()[0]["path"]
+        found.store.put(bad, b"PAR1 no metadata")
+        report = rebuild(found.catalog(), dry_run=False)
+        assert [finding.code for finding in report.findings if finding.file == bad] == ["UNREADABLE"]
+        assert report.files == 2 and len(found.values()) == 2
+
+    def test_creates_no_checkpoint(self, lake: Lake) -> None:
+        found = self.lost(lake)
+        rebuild(found.catalog(), dry_run=False)
+        assert (len(named(found)), named(found, ".ckpt")) == (1, [])
 
 
 class TestPrune:
