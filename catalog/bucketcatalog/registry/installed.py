@@ -7,9 +7,9 @@ None is imported before somebody asks for a name that the engine has not, for th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, IncompatibleTable, InvalidOption
@@ -22,7 +22,7 @@ from ..store.base import Store
 from .fields import IN_CATALOG
 from .jobs import Job
 from .own_code import OwnDeleter, OwnReads, OwnWrites
-from .system import GROUP, System, system_names
+from .system import System, installed_points, system_names
 
 if TYPE_CHECKING:
     from ..maintain.gc.data import Deleter
@@ -38,9 +38,9 @@ def system(name: str, among: Iterable[EntryPoint] | None = None) -> System | Non
 def entry_point(name: str, among: Iterable[EntryPoint] | None = None) -> EntryPoint | None:
     """What leads to the installed system of a name; None without one, ``BrokenSystem`` where there are several. Nothing is imported.
 
-    It is looked for ``among`` these, else among what is installed now, which takes milliseconds.
+    It is looked for ``among`` these, else among what is installed now.
     """
-    points = entry_points(group=GROUP) if among is None else among
+    points = installed_points() if among is None else among
     found = sorted((point for point in points if point.name == name), key=lambda point: point.value)
     if len({point.value for point in found}) > 1:
         packages = ", ".join(point.value for point in found)
@@ -89,20 +89,22 @@ class Registry:
 
     @cached_property
     def _points(self) -> tuple[EntryPoint, ...]:
-        return tuple(entry_points(group=GROUP))
+        return installed_points()
 
     @cached_property
     def systems(self) -> list[System]:
         """Every installed system that can be used, by name; a warning for each that cannot."""
-        found: list[System] = []
+        return list(self._usable(lambda error: warnings.warn(str(error), CatalogWarning, stacklevel=3)))
+
+    def _usable(self, tell: Callable[[BrokenSystem], None]) -> Iterator[System]:
         for name in sorted({point.name for point in self._points}):
             try:
                 loaded = self.system(name)
             except BrokenSystem as error:
-                warnings.warn(str(error), CatalogWarning, stacklevel=3)
+                tell(error)
             else:
-                found += [loaded] if loaded is not None else []
-        return found
+                if loaded is not None:
+                    yield loaded
 
     def register(self, tables: Any) -> list[str]:
         """See ``Catalog.register``."""
@@ -129,7 +131,7 @@ class Registry:
     def _refuse_reserved(self, name: str) -> None:
         """``IncompatibleTable`` for a name that begins as those do for which a system answers or takes rows: no table hides these."""
         before, dot, _ = name.partition(".") if isinstance(name, str) else ("", "", "")
-        owner = next((each for each in self.systems if before in each.names), None) if dot else None
+        owner = next((each for each in self._usable(lambda _: None) if before in each.names), None) if dot else None
         if owner is not None:
             raise IncompatibleTable(
                 f"No table can be called {name!r}: names that begin with {before + '.'!r} are the system {owner.name!r}'s.",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +26,7 @@ GROUP = "bucketcatalog.systems"
 # fmt: off
 OF_THE_PROGRAM = frozenset({
     "changes", "checkpoint", "checkpoints", "clone", "conflicts", "diff", "dump", "export", "forks", "gc", "harvest",
-    "info", "log", "ls", "pin", "prune", "repair", "restore", "spark", "stat", "sums", "tables", "tag", "verify", "writers",
+    "info", "log", "ls", "pin", "prune", "repair", "restore", "retire", "spark", "stat", "sums", "tables", "tag", "verify", "writers",
 })
 # fmt: on
 """The commands of the program ``bucketcatalog``: a system that is called so has none of its own."""
@@ -209,4 +211,21 @@ def imported(system: str, where: str, text: str, required: Requirement) -> Any:
 
 def system_names() -> list[str]:
     """The names of the systems that are installed, sorted; none is imported."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted({point.name for point in installed_points()})
+
+
+def installed_points() -> tuple[EntryPoint, ...]:
+    """The entry points of systems that are installed now. Nothing is looked for again while no folder of packages has changed."""
+    return _points_in(tuple((folder, _changed(folder)) for folder in sys.path))
+
+
+@lru_cache(maxsize=4)
+def _points_in(_: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
+
+
+def _changed(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import Catalog, ClosedWriter, IncompatibleTable, InvalidOption, InvalidRows, StaleRead, UnknownTable
+from bucketcatalog.format.definitions import tables_of
 from bucketcatalog.limits import LATENESS_BOUND, MAX_SNAPSHOT_AGE, Limits
 from bucketcatalog.query.database import Database
 from bucketcatalog.store.wrappers import Counting
@@ -148,9 +149,10 @@ LUNCH = 'message Lunch { option (table) = { name: "packed.lunch" key: "k" }; str
 
 
 def lunch(world: World, body: str = LUNCH) -> Catalog:
-    """A catalog that knows the table."""
+    """A catalog that knows the table, as one where no system is installed that keeps the name for itself."""
     catalog = world.catalog()
-    catalog.register(messages(proto(body))["Lunch"])
+    (table,) = tables_of(messages(proto(body))["Lunch"])
+    catalog.registry.know(table)
     return catalog
 
 
