@@ -28,6 +28,8 @@ PARTITION, PATH = "_partition", "_path"
 REQUESTED = {PARTITION: pa.string(), CHUNK: pa.string(), CLOCK: pa.int64(), PATH: pa.string()}
 """What every data table shows on request: where a row lies, in which file it was added, and its logical clock."""
 _POSITION = "_position"
+_SMALL_BYTES = 1 << 20
+"""A file that threads would take longer to share than to decode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,17 +178,21 @@ def _same_as_next(keys: Sequence[pa.Array], count: int) -> Mask:
 
 def _row_groups(store: Store, part: FilePart, asked: DataAsked, needed: Iterable[str]) -> Iterator[pa.Table]:
     """The needed columns of a file's row groups, as the table has them."""
-    with _reading(part.path), pq.ParquetFile(_opened(store, part), page_checksum_verification=True, pre_buffer=True) as file:
+    is_small = part.size < _SMALL_BYTES
+    with _reading(part.path), _opened(store, part) as file:
         _check(file, part, asked.table)
         stored = file.schema_arrow
         names = [name for name in needed if stored.get_field_index(name) >= 0] or stored.names[:1]
         for number in part.groups:
-            yield _shown(file.read_row_group(number, columns=names), part, asked, needed)
+            yield _shown(file.read_row_group(number, columns=names, use_threads=not is_small), part, asked, needed)
 
 
 def _opened(store: Store, part: FilePart) -> Any:
     path = local_path(store, part.path)
-    return ObjectFile(store, part.path, part.size) if path is None else pa.memory_map(path)
+    if path is None:
+        found = ObjectFile(store, part.path, part.size)
+        return pq.ParquetFile(found, page_checksum_verification=True, pre_buffer=True)
+    return pq.ParquetFile(pa.memory_map(path), page_checksum_verification=True, pre_buffer=False)  # there is no request to save
 
 
 def _shown(found: pa.Table, part: FilePart, asked: DataAsked, needed: Iterable[str]) -> pa.Table:
