@@ -14,7 +14,7 @@ from .. import limits
 from ..errors import InvalidOption, NotFound
 from ..format.checkpoints import Checkpoint
 from ..format.records import Retirement
-from ..log.discovery import newest_own
+from ..log.discovery import newest_of_everybody
 from ..log.files import LogFiles
 from ..log.trust import is_trusted
 from ..log.view import LogView
@@ -62,12 +62,12 @@ def retired_in(files: LogFiles, view: LogView, named: Collection[str], limit: in
     said = {writer: Retirement(writer) for writer in named}
     for each in _said(files, limit):
         said[each.writer] = _earlier(said.get(each.writer, each), each)
-    return tuple(_sealed(files, view, said[writer], limit) for writer in sorted(said))
+    return tuple(_sealed(files, view, said[writer]) for writer in sorted(said))
 
 
 def _said(files: LogFiles, limit: int) -> Iterator[Retirement]:
     """What those checkpoints say, with the time at which it could first be seen."""
-    for checkpoint in files.map(lambda files, maker: newest_own(files, maker, limit, alone=False), files.trusted()):
+    for checkpoint in files.map(lambda files, maker: newest_of_everybody(files, maker, limit), files.trusted()):
         if checkpoint is not None and checkpoint.retired:
             yield from _seen(checkpoint.retired, files, checkpoint)
 
@@ -82,9 +82,12 @@ def _earlier(one: Retirement, other: Retirement) -> Retirement:
     return Retirement(one.writer, since, one.sealed or other.sealed)
 
 
-def _sealed(files: LogFiles, view: LogView, said: Retirement, limit: int) -> Retirement:
-    """The same, sealed if the time has come: the view has all that the writer can have committed."""
-    if said.sealed or not said.since or view.observed < said.since + limits.SEALED_AFTER:
+def _sealed(files: LogFiles, view: LogView, said: Retirement) -> Retirement:
+    """The same, sealed if the time has come: the view has all that the writer can have committed.
+
+    One that goes on committing has not seen that it is retired, because that could not be read for a while. What is ahead is in no view.
+    """
+    quiet_since = view.observed - limits.SEALED_AFTER
+    if said.sealed or not said.since or said.since > quiet_since:
         return said
-    is_covered = all(head.commit_time <= limit for head in files.transactions(said.writer))  # what is ahead is in no view yet
-    return replace(said, sealed=is_covered)
+    return replace(said, sealed=all(head.commit_time <= quiet_since for head in files.transactions(said.writer)))

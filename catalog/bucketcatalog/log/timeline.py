@@ -6,11 +6,10 @@ the timeline is opened, before each checkpoint, and when the last look is older 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from .. import clock, limits
+from .. import limits
 from ..errors import (
     UNREADABLE,
     ClockSkew,
@@ -31,10 +30,13 @@ from ..format.transactions import Transaction
 from ..limits import Limits
 from ..model import paths
 from ..model.cuts import Head, Ref
+from ..model.names import is_compactor
 from ..model.times import shown_age
 from ..model.uuids import uuid_text
+from ..store.learnt import Moment
 from ..store.retry import for_seconds, put_retrying
 from .aside import set_aside
+from .discovery import newest_of_everybody
 from .files import LogFiles
 from .salvage import asides_of, horizon_beside_damage
 
@@ -60,8 +62,8 @@ class Timeline:
         self.doubtful = False
         self.closed = False
         self._joins = joins
-        covering = [] if joins else self._covering()
-        self._refuse_retired(covering)
+        began = Moment.now()
+        covering = [] if joins else self._covering(files.trusted())
         self._list_from = max((self._list_from_of(checkpoint) for checkpoint in covering), default=0)
         self._covered = max((head for checkpoint in covering for head in checkpoint.cut.of_writer(writer)), default=None)
         self._floor = 0
@@ -72,22 +74,20 @@ class Timeline:
             if not any(ref.writer == writer for ref in set_aside(self.files.asides.values())):
                 raise
             self._open()
+        self._looked = began
 
-    def _covering(self) -> list[Checkpoint]:
-        """The newest checkpoints of the writer itself and of whoever speaks for others that cover some of the timeline."""
-        makers = [self.writer, *(name for name in self.files.trusted() if name != self.writer)]
+    def _covering(self, trusted: Sequence[str]) -> list[Checkpoint]:
+        """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline, of one not retired."""
+        self._refuse_retired(trusted)
+        makers = [self.writer, *(name for name in trusted if is_compactor(name) and name != self.writer)]
         found = self.files.map(lambda files, maker: self._newest_of(maker), makers)
         return [checkpoint for checkpoint in found if checkpoint is not None and self.writer in checkpoint.coverage]
 
-    def _retiring(self) -> Iterator[Checkpoint]:
-        """Those of whoever speaks for others, as far as they can be read: nobody else can either what is damaged."""
-        for maker in self.files.trusted():
-            with suppress(*UNREADABLE):
-                if (newest := self._newest_of(maker)) is not None:
-                    yield newest
-
-    def _refuse_retired(self, said: Iterable[Checkpoint]) -> None:
-        refuse_retired(self.writer, self.files.database, {each.writer for checkpoint in said for each in checkpoint.retired})
+    def _refuse_retired(self, makers: Sequence[str]) -> None:
+        """``WriterRetired`` where the newest checkpoint of everybody that can be read, of any of these, says so."""
+        found = self.files.map(newest_of_everybody, makers)
+        said = {each.writer for checkpoint in found if checkpoint is not None for each in checkpoint.retired}
+        refuse_retired(self.writer, self.files.database, said)
 
     def _newest_of(self, maker: str) -> Checkpoint | None:
         """The maker's newest checkpoint that counts."""
@@ -100,7 +100,6 @@ class Timeline:
 
     def _open(self) -> None:
         listed = list(self.files.transactions(self.writer, self._list_from))
-        self._looked = clock.monotonic()
         self._refuse_shortened(listed)
         if listed and not self._is_chain(listed):
             listed = self._not_pruned(listed)
@@ -196,11 +195,11 @@ class Timeline:
 
         ``WriterRetired`` where somebody who can say so has retired the writer.
         """
-        if not force and clock.monotonic() - self._looked < limits.LOOK_WITHIN / 1e6:
+        if not force and self._looked.is_within(limits.LOOK_WITHIN):
             return
-        began = clock.monotonic()
+        began = Moment.now()
         listed = list(self.files.transactions(self.writer, self._list_from))
-        self._refuse_retired(self._retiring())
+        self._refuse_retired(self.files.trusted())
         self._looked = began
         self.meet(listed)
         self._forget_settled()

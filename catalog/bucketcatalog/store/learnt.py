@@ -25,7 +25,11 @@ class Moment:
     @property
     def holds(self) -> bool:
         """Whether an offset of the store's clock to this machine's that was learnt then can be gone by still."""
-        is_recent = clock.monotonic() - self.at <= limits.LEARNT_TIME_LASTS / limits.SECOND
+        return self.is_within(limits.LEARNT_TIME_LASTS)
+
+    def is_within(self, micros: int) -> bool:
+        """Whether it is no longer ago than so many microseconds, of which the machine has slept none and its clock was not set."""
+        is_recent = clock.monotonic() - self.at <= micros / limits.SECOND
         return is_recent and abs(_ahead() - self.ahead) < _SET
 
 

@@ -29,7 +29,7 @@ from ..log.timeline import Timeline, refuse_retired
 from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Stamp
-from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_compactor, is_maintainer
+from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_compactor, is_maintainer, names_given
 from ..model.tables import Table
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
@@ -272,6 +272,7 @@ class Writer:
                 f"The writer {self.id!r} cannot write a checkpoint of every writer: nobody would read it.",
                 next_step=f"Use one whose id begins with {COMPACTOR_PREFIX}, or the scope own.",
             )
+        retire = names_given(retire, "writers", "retire=['node-a']")
         if retire and (scope != "all" or not is_compactor(self.id)):
             raise InvalidOption(
                 f"A checkpoint of {self.id!r} cannot retire {min(retire)!r}.",

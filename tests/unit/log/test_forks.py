@@ -14,7 +14,7 @@ from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.cuts import Head
 from bucketcatalog.write.writer import Writer
 
-from ...kit.world import MINUTE, World, names, obj, rows
+from ...kit.world import MINUTE, SECOND, World, names, obj, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::bucketcatalog.errors.CatalogWarning")
 
@@ -98,6 +98,7 @@ def test_a_writer_that_meets_a_foreign_branch_stops(world: World, process: int) 
 def test_a_writer_looks_for_foreign_branches_every_30_seconds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [0.0]
     monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("bucketcatalog.clock.now_us", lambda: int(seconds[0] * SECOND))
     one, _ = fork(world)
     seconds[0] = 29.0
     world.commit(one, ("put", "objects", obj("unseen")))

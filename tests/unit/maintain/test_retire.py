@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,8 @@ from bucketcatalog.log.timeline import Timeline
 from bucketcatalog.maintain.retire import Retired
 from bucketcatalog.query.database import Database
 from bucketcatalog.query.following import Follower, Portion
-from bucketcatalog.store.wrappers import Counting
+from bucketcatalog.store import ObjectInfo
+from bucketcatalog.store.wrappers import Counting, Wrapped
 from bucketcatalog.write.writer import Writer
 
 from ...kit.pruning import keep_time
@@ -28,6 +31,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two writers that committed an hour ago, each of which has a checkpoint of its own."""
     world = World.counting()
     keep_time(world, monkeypatch)
+    monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: world.clock.now / SECOND)
     for name in ("old", "new"):
         writer = world.writer(name)
         world.commit(writer, ("put", "objects", obj(f"{name}-a")))
@@ -64,7 +68,7 @@ def is_retired(world: World, writer: str) -> bool:
 def of_another_release(world: World, monkeypatch: pytest.MonkeyPatch, catalog: Catalog | None = None) -> Writer:
     """The writer that is retired, opened before, by a release that does not look whether it was."""
     opened = world.writer("old", catalog=catalog)
-    monkeypatch.setattr(Timeline, "_refuse_retired", lambda self, said: None)
+    monkeypatch.setattr(Timeline, "_refuse_retired", lambda self, makers: None)
     return opened
 
 
@@ -127,13 +131,10 @@ def test_who_opens_a_retired_writer_is_told(world: World) -> None:
     world.writer("old-2").close()
 
 
-def test_who_has_one_open_is_told_within_half_a_minute_although_it_reads_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_one_open_is_told_within_half_a_minute_although_it_reads_nothing(world: World) -> None:
     opened = world.writer("old")
-    monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: world.clock.now / SECOND)
     retire(world, "old")
-    world.clock.tick(limits.LOOK_WITHIN)
+    world.clock.tick(limits.LOOK_WITHIN)  # and the second that the commit itself takes
     with pytest.raises(WriterRetired):
         world.commit(opened, ("put", "objects", obj("late")))
     assert names(world.snapshot()) == ALL
@@ -178,8 +179,11 @@ def test_what_another_release_commits_all_the_same_comes_to_light(world: World, 
     assert "late" in names(world.snapshot(timestamp=f"@{committed.commit_time}"))
     assert "late" in names(world.snapshot(version=f"old@{committed.revision}"))
     assert "late" in names(world.catalog().database("default").of_trusted().look())  # as who deletes sees it
+    (told,) = [finding for finding in world.catalog().verify() if finding.code == "BEHIND_A_SEAL"]
+    assert told.file.startswith("old/default/transactions/") and "--all-writers" in told.remedy
     start = world.snapshot().cut
     world.writer(COMPACTOR).checkpoint(scope="all")
+    assert not [finding for finding in world.catalog().verify() if finding.code == "BEHIND_A_SEAL"]
     assert names(world.snapshot()) == sorted([*ALL, "late"])
     database = Database(world.store, "default")
     by = Follower(database, database.look().table("objects"))
@@ -268,14 +272,84 @@ def test_history_behind_a_retired_writer_is_pruned_and_its_rows_stay(world: Worl
         world.writer("old")
 
 
-def test_a_damaged_checkpoint_of_somebody_else_keeps_nobody_from_committing(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("maker", [OTHER, MAINTAINER])
+def test_a_damaged_checkpoint_of_somebody_else_keeps_nobody_from_committing(world: World, maker: str) -> None:
     opened = world.writer("new")
-    made = world.writer(OTHER).checkpoint(scope="all")
+    made = world.writer(maker).checkpoint(scope="all")
     assert made is not None
     world.store.put(made.name, b"x" * 100)
-    monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: world.clock.now / SECOND)
     world.clock.tick(HOUR)
     committed = world.commit(opened, ("put", "objects", obj("c")))
     assert committed.revision == 2
+
+
+def test_a_damaged_checkpoint_of_a_maintainer_keeps_nobody_from_opening_a_writer(world: World) -> None:
+    made = world.writer(MAINTAINER).checkpoint(scope="all")
+    assert made is not None
+    world.store.put(made.name, b"x" * 100)
+    world.commit(world.writer("new"), ("put", "objects", obj("c")))
+
+
+@pytest.mark.parametrize("maker", [COMPACTOR, OTHER])
+def test_a_checkpoint_of_its_own_timeline_alone_does_not_hide_whom_a_compactor_retired(world: World, maker: str) -> None:
+    opened = world.writer("old")
+    retire(world, "old")
+    with world.writer(maker) as compactor:
+        world.commit(compactor, ("put", "objects", obj("of its own")))
+        compactor.checkpoint()
+    world.clock.tick(MINUTE)
+    with pytest.raises(WriterRetired):
+        world.commit(opened, ("put", "objects", obj("late")))
+    with pytest.raises(WriterRetired):
+        world.writer("old")
+
+
+def test_who_could_not_read_that_it_is_retired_is_not_sealed_while_it_commits(world: World) -> None:
+    opened = world.writer("old")
+    made = retire(world, "old").checkpoint
+    assert made is not None
+    data = world.store.get(made.name)
+    world.store.put(made.name, b"x" * 100)
+    world.clock.tick(limits.SEALED_AFTER)
+    world.commit(opened, ("put", "objects", obj("late")))
+    world.store.put(made.name, data)
+    world.commit(world.writer("new"), ("put", "objects", obj("c")))
+    world.writer(OTHER).checkpoint(scope="all")
+    assert asked_for(world, "old") > 0
+    world.commit(opened, ("put", "objects", obj("later")))  # within half a minute of its last look
+    assert {"late", "later"} <= {*names(world.snapshot())}
+    world.clock.tick(limits.SEALED_AFTER)
+    with pytest.raises(WriterRetired):
+        world.commit(opened, ("put", "objects", obj("too late")))
+    assert retire(world, "old").writers[0].sealed
+
+
+def test_a_look_is_as_old_as_its_beginning(world: World) -> None:
+    class Slow(Wrapped):
+        """Opening a writer takes half a minute between the look at what is retired and the listing of its timeline."""
+
+        def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[ObjectInfo]:
+            if prefix == "old/default/transactions/":
+                world.clock.tick(limits.LOOK_WITHIN)
+                retire(world, "old")
+            return self.inner.list(prefix, after=after, limit=limit)
+
+    opened = Catalog(Slow(world.store)).writer("old", clock=world.clock)
+    with pytest.raises(WriterRetired):
+        world.commit(opened, ("put", "objects", obj("late")))
+
+
+def test_a_machine_that_has_slept_looks_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = world.writer("old")
+    stopped = world.clock.now / SECOND
+    monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: stopped)
+    retire(world, "old")
+    world.clock.tick(HOUR)
+    with pytest.raises(WriterRetired):
+        world.commit(opened, ("put", "objects", obj("late")))
+
+
+@pytest.mark.parametrize("given", [[7], "old", None])
+def test_what_names_no_writers_is_refused(world: World, given: Any) -> None:
+    with pytest.raises(InvalidOption):
+        world.writer(COMPACTOR).checkpoint(scope="all", retire=given)

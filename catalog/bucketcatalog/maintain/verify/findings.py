@@ -90,6 +90,10 @@ SORTS: Mapping[str, Sort] = {
         _WARNING,
         "Readers ignore that and take the rest. Find out who can write below its writer's prefix: no release writes so.",
     ),
+    "BEHIND_A_SEAL": Sort(
+        _WARNING,
+        "Have it covered: bucketcatalog checkpoint CATALOG --all-writers. And end the process that writes so, which is of no release that looks.",
+    ),
     "FUTURE_CHECKPOINT": Sort(_WARNING, "Readers pass it over until its time has come: look after its writer's clock."),
     "UNCLOSED_READS": Sort(
         _WARNING, "Have its writer name all that it has read. Readers complete what they show, so that no answer depends on it."

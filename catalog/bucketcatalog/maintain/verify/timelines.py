@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ... import limits
 from ...errors import UNREADABLE, BucketCatalogError
 from ...format.authority import Definition
-from ...format.checkpoints import ApplicationResult
+from ...format.checkpoints import ApplicationResult, Checkpoint
 from ...format.held import revision, shown_heads
 from ...format.records import Boundary, Link, Linked, PinEntry, TagEntry, Void, Witness
 from ...format.runs import SegmentReference
@@ -182,6 +182,19 @@ def _next(revisions: list[int], after: int) -> int | None:
     """The smallest of sorted revisions that is larger."""
     at = bisect_right(revisions, after)
     return revisions[at] if at < len(revisions) else None
+
+
+def check_seals(found: Mapping[str, WriterFiles], checkpoints: Iterable[Checkpoint]) -> Iterator[Finding]:
+    """What stands in sealed timelines beyond all that checkpoints that seal them cover: no reader of now looks for it."""
+    covered: dict[str, int] = {}
+    for checkpoint in checkpoints:
+        for writer in checkpoint.sealed:
+            covered[writer] = max(covered.get(writer, -1), checkpoint.cut.newest_revision(writer))
+    for writer, last in sorted(covered.items()):
+        for head, info in sorted(found[writer].transactions.items()) if writer in found else ():
+            if head.revision > last:
+                text = f"{writer!r} was retired, and its timeline sealed. It counts from the next checkpoint of everybody on."
+                yield Finding("BEHIND_A_SEAL", info.name, text, (revision(writer, head.revision),))
 
 
 def check_clocks(

@@ -49,6 +49,7 @@ from .timelines import (
     check_links,
     check_references,
     check_said,
+    check_seals,
     named_transactions,
     read_timelines,
 )
@@ -98,6 +99,7 @@ class Walk:
         yield from check_links(self.files, self.log, self.voided)
         yield from check_reads(self.files, self.log, self.voided, self.horizon)
         yield from check_forks(self.log, self.files)
+        yield from check_seals(self.found, self.checkpoints)
         yield from check_clocks(self.files, self.found, self.log, self.voided, kept)
         self.definitions = definitions = self.definitions_with()
         for name in sorted(definitions):

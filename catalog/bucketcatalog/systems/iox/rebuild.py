@@ -92,7 +92,7 @@ def rebuild(
         )
     store, name = catalog.store, _database(catalog, database)
     found = _Work(store, name, age, None if dry_run else by, progress)
-    made = found.planned(catalog.database(name).look if _has_log(store, name) else None)
+    made = found.planned(catalog.database(name).of_trusted().look if _has_log(store, name) else None)
     counted, schemas = (made, found.schemas) if adopt or found.snapshot is None else ([], [])
     is_done = not dry_run and (bool(schemas) or not all(map(_is_empty, counted)))
     version = _committed(catalog, found, made, writer) if is_done else None

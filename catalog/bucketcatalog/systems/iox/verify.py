@@ -47,7 +47,8 @@ def verify(
     ``deep`` reads every footer and every marker: whether they say what the catalog does of columns, rows, statistics and deletions. Pages
     of data are not read; their checksums are looked at by whoever reads them. ``progress`` is told how far it is.
     """
-    snapshot = as_declared(catalog.snapshot(database=database))
+    name = catalog.snapshot(database=database).database
+    snapshot = as_declared(catalog.database(name).of_trusted().look())  # also of who is retired and has committed all the same
     now = catalog.store.now_us()
     there = listed(catalog.store, snapshot.database)
     named: set[str] = set()
