@@ -60,8 +60,11 @@ class OwnReads:
         return None if found is None else OwnRead(self.system, part, found)
 
     def no_table(self, name: str) -> UnknownTable | None:
-        """See ``Shows``: what can be read says of itself what it is not."""
-        return None
+        """See ``Shows``; None where the system has nothing to say."""
+        told = getattr(self.reads, "no_table", lambda _: None)
+        with blaming(self.system, f"what it says of {name!r}"):
+            found = told(name)
+        return found if isinstance(found, UnknownTable) else None
 
 
 def _takes(call: Callable[..., Any], arguments: int, options: Mapping[str, Any]) -> bool:

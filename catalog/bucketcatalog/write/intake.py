@@ -6,7 +6,7 @@ Whatever does not fit is refused here. What the rows mean, where they name no ve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,14 @@ from ..model.tables import Column, Table
 from ..model.uuids import from_text
 from .given import Given, GivenColumns, GivenRows
 
-Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+
+class Frame(Protocol):
+    """A frame of pandas, Polars or somebody else's, which gives its rows as Arrow data."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | Frame
 VERSION_COLUMN = "_version"
 _VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
 _KEY_ONLY = (EventKind.DELETE, EventKind.PURGE)
@@ -121,8 +128,20 @@ def nameless(table: Table, number: int, *, by_id: bool) -> InvalidRows:
 
 
 def _as_table(rows: Any) -> pa.Table | None:
-    """Arrow data as a table; None for anything else."""
-    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows if isinstance(rows, pa.Table) else None
+    """Arrow data, and frames, which say what they are in Arrow, as a table; None for anything else."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if not hasattr(rows, "__arrow_c_stream__") or isinstance(rows, pa.RecordBatchReader):
+        return None
+    try:
+        return pa.table(rows).replace_schema_metadata()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidRows(
+            f"The {type(rows).__name__} is no Arrow data: {str(error).splitlines()[0]}.",
+            next_step="Give its columns one type each, or Arrow data.",
+        ) from None
 
 
 def _named(table: Table) -> str:
@@ -136,7 +155,7 @@ def _as_list(target: str, rows: Any) -> list[Any]:
     if isinstance(rows, pa.RecordBatchReader):
         raise InvalidRows(f"The rows for {target} are a stream.", next_step="Give its read_all(), or one batch after the other.")
     if not isinstance(rows, Iterable):
-        raise InvalidRows(f"{rows!r} is no row for {target}.", next_step="Give a dict, a list of dicts, or Arrow data.")
+        raise InvalidRows(f"{rows!r} is no row for {target}.", next_step="Give a dict, a list of dicts, Arrow data, or a frame.")
     return list(rows)
 
 

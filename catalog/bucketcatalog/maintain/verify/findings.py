@@ -92,7 +92,7 @@ SORTS: Mapping[str, Sort] = {
     ),
     "BEHIND_A_SEAL": Sort(
         _WARNING,
-        "Have it covered: bucketcatalog checkpoint CATALOG --all-writers. And end the process that writes so, which is of no release that looks.",
+        "End the process that writes so, and have it covered: bucketcatalog checkpoint CATALOG --all-writers.",
     ),
     "FUTURE_CHECKPOINT": Sort(_WARNING, "Readers pass it over until its time has come: look after its writer's clock."),
     "UNCLOSED_READS": Sort(

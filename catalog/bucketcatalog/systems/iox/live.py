@@ -128,9 +128,9 @@ class Live:
         """The columns of the table, as its files together have them; of one without files those that files have had."""
         if not len(self.counting):
             return merged(self.table, [Seen(id_, schema, "") for id_, schema in self.by_schema.items()], "skip")
-        by_age = self.counting.select(["schema", "path", "added", "chunk"])
+        by_age = self.counting.select(["schema", "path"])
         is_one = len(pc.unique(by_age["schema"])) == 1  # then it does not matter which of its files is named
-        by_age = by_age.slice(0, 1) if is_one else by_age.sort_by([("added", "ascending"), ("chunk", "ascending")])
+        by_age = by_age.slice(0, 1) if is_one else by_age.take(pc.sort_indices(self._oldest.take(pa.array(self.left))))
         first = by_age.group_by("schema", use_threads=False).aggregate([("path", "first")])
         seen = [
             Seen(row["schema"], self.schema(row["schema"], row["path_first"]), row["path_first"]) for row in first.to_pylist()
@@ -152,6 +152,12 @@ class Live:
         origins = one_chunk(self.files["origins"])
         of_others = pa.table({"file": pc.list_parent_indices(origins).cast(pa.int64()), "chunk": pc.list_flatten(origins)})
         return pa.concat_tables([own, of_others]).combine_chunks()
+
+    @cached_property
+    def _oldest(self) -> pa.Array:
+        """Of each file the oldest chunk whose rows it has: the first that was drawn, wherever compaction has moved them since."""
+        found = self.claims.group_by("file").aggregate([("chunk", "min")]).sort_by("file")
+        return one_chunk(found["chunk_min"])
 
     @cached_property
     def without(self) -> pa.Table:

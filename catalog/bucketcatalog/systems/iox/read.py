@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...errors import UnknownTable
 from ...model.render import chosen
 from ...query.files import Asked, Files, NativeFile, plain_file
 from ...query.in_duckdb import native_relation
@@ -140,6 +141,17 @@ class DataReads:
         table = table_of(name)
         live = None if table is None else Live.of(snapshot, table)
         return None if live is None else DataRead.of(snapshot, live, columns, where, on_conflict(on_schema_conflict))
+
+    def no_table(self, name: str) -> UnknownTable | None:
+        """What to tell who takes a data table, or what is to be one, for a table."""
+        table = table_of(name)
+        if table is None:
+            return None
+        return UnknownTable(
+            f"There is no table {name!r}: names that begin with {BEGINS!r} are data tables, which are read where files were added to them.",
+            next_step="bucketcatalog iox files CATALOG shows those there are. They are changed, restored and compacted as "
+            f"cat.data({table!r}), or by bucketcatalog iox.",
+        )
 
 
 READS = DataReads()

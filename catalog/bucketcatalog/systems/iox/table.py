@@ -18,10 +18,10 @@ from ...catalog import DEFAULT_DATABASE, Catalog
 from ...clock import now_us
 from ...errors import InvalidOption, NotFound, UnknownTable
 from ...model.arrays import one_chunk
-from ...model.names import host_writer, names_given, writer_id
+from ...model.names import host_writer, is_compactor, names_given, writer_id
 from ...model.times import Time
 from ...query.row_tests import Conditions, comparisons
-from ...query.snapshot import Snapshot
+from ...query.snapshot import Snapshot, asked_for
 from ...write.commit import Committed
 from ...write.host_turn import host_turn
 from ...write.intake import Rows, as_arrow
@@ -106,10 +106,11 @@ class DataTable:
                 clock=clock,
                 bloom_filters=_filtered(rows, bloom_filters),
             )
+            of_table = None if app_id is None else f"{app_id}:{BEGINS}{self.name}"  # as Spark numbers it
             transaction = writer.transaction(
-                operation="append", metadata={"write": files.write}, app_id=app_id, app_version=app_version
+                operation="append", metadata={"write": files.write}, app_id=of_table, app_version=app_version
             )
-            is_done = app_id is not None and app_version is not None and writer.has_committed(app_id, app_version)
+            is_done = of_table is not None and app_version is not None and writer.has_committed(of_table, app_version)
             written = [] if is_done else files.write_rows(self._catalog.store, self._given(rows, files, bloom_filters or ()))
             if not written and app_id is None:
                 return None
@@ -178,8 +179,10 @@ class DataTable:
     def compact(self, *, partition: str | None = None, writer: str | None = None, **options: Any) -> Compacted:
         """Make large files of small ones, in this process; see ``Compaction`` for ``options``, and Spark's ``jobs.compact_data``.
 
-        A compactor commits it, by default this machine's.
+        A compactor commits it: ``writer``, else the table's own if that is one, else this machine's.
         """
+        if writer is None and self._named is not None and is_compactor(self._named):
+            writer = self._named
         database = self._catalog.resolve_database(self._database)
         found = self._catalog.run_job(
             "iox.compact", database=database, writer=writer, clock=self._clock, table=self.name, partition=partition, **options
@@ -217,7 +220,8 @@ class DataTable:
         leaves out the files that do not go together with older ones. ``UnknownTable`` where no file was ever added.
         """
         snapshot = self._snapshot(timestamp, version)
-        return DataRead.of(snapshot, self._live(snapshot), columns, where, on_conflict(on_schema_conflict))
+        names, conditions = asked_for(columns, where)
+        return DataRead.of(snapshot, self._live(snapshot), names, conditions, on_conflict(on_schema_conflict))
 
     def close(self) -> None:
         """Give the writer up."""

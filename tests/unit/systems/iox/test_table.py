@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bucketcatalog import NotFound, between, prefix
+from bucketcatalog import Catalog, CatalogWarning, NotFound, between, prefix
 from bucketcatalog.errors import CatalogNotFound, InvalidOption, InvalidRows, UnknownTable
+from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.systems.iox.errors import KeyConflict
 
 from ....kit.data_tables import TABLE, Lake, of
+from ....kit.world import obj
 
 MOMENT = datetime.datetime(1969, 12, 31, 23, 59, 58, 500_000, tzinfo=datetime.UTC)
 DELETED: list[tuple[pa.DataType, Any, Any, Any]] = [
@@ -395,3 +397,75 @@ def test_columns_without_an_order_are_no_key(lake: Lake, kind: pa.DataType) -> N
 def test_what_is_no_clock_is_refused(lake: Lake, clock: Any) -> None:
     with pytest.raises(InvalidOption, match="no logical clock"):
         lake.table().append([{"v": 1}], clock=clock)
+
+
+def test_what_compaction_moves_stays_as_old_as_it_is_for_who_leaves_out_what_differs(lake: Lake) -> None:
+    for value in (1, 2, 3):
+        lake.append(value)
+    lake.table("w").append([{"v": "three"}])
+    assert lake.values(on_schema_conflict="skip") == [1, 2, 3]
+    lake.table("w").compact(writer="compactor-1")
+    assert lake.values(on_schema_conflict="skip") == [1, 2, 3]
+
+
+def test_an_application_numbers_its_appends_to_each_table(lake: Lake) -> None:
+    catalog = lake.catalog()
+    numbered = {"app_id": "nightly", "app_version": 7}
+    for _ in range(2):
+        for name in ("orders", "refunds"):
+            catalog.data(name, writer="etl").append([{"id": name}], **numbered)
+    for name in ("orders", "refunds"):
+        assert catalog.data(name).scan().to_arrow()["id"].to_pylist() == [name]
+
+
+def test_frames_are_appended_as_the_arrow_data_that_they_are(lake: Lake) -> None:
+    import pandas as pd
+    import polars as pl
+
+    lake.table("w").append(pd.DataFrame({"v": [1, 2]}, index=[7, 8]).reset_index(drop=True))
+    lake.table("w").append(pl.DataFrame({"v": [3]}))
+    assert lake.values() == [1, 2, 3]
+    with pytest.raises(InvalidRows, match="DataFrame is no Arrow data"):
+        lake.table("w").append(pd.DataFrame({"v": [1, "a"]}))
+
+
+@pytest.mark.parametrize("values", [[20260301, None], [None, None]])
+def test_partitions_are_text_whatever_their_column_holds(lake: Lake, values: list[Any]) -> None:
+    lake.table("w").append([{"_partition": value, "v": 1} for value in values])
+    assert {row["partition"] for row in lake.files()} == {"default", *(str(value) for value in values if value is not None)}
+
+
+def test_a_scan_of_nothing_and_one_under_no_conditions_are_refused(lake: Lake) -> None:
+    lake.append(1)
+    with pytest.raises(InvalidOption, match="No column is asked for"):
+        lake.table("w").scan(columns=[])
+    with pytest.raises(InvalidOption, match="is not a condition"):
+        lake.table("w").scan(where=[("v", ">", 1)])  # type: ignore[arg-type]
+
+
+def test_a_compactor_that_has_the_table_open_compacts_it(lake: Lake) -> None:
+    for value in (1, 2):
+        lake.append(value)
+    assert lake.catalog().data(TABLE, writer="compactor-7").compact().version == "compactor-7@0"
+
+
+def test_who_takes_a_data_table_for_a_table_is_told_what_it_is(lake: Lake) -> None:
+    lake.append(1)
+    for name in (f"data.{TABLE}", "data.other"):
+        with pytest.raises(UnknownTable, match="are data tables") as told:
+            lake.catalog().restore(name, timestamp="@0", writer="maintainer-1")
+        assert "iox files" in told.value.next_step
+
+
+def test_a_clone_tells_that_the_files_are_not_in_it_and_has_them_once_they_are_copied(lake: Lake) -> None:
+    lake.append(1)
+    target = MemoryStore()
+    with pytest.warns(CatalogWarning, match=r"The data of iox\.parquet_files lies in"):
+        lake.catalog().clone(target, writer="maintainer-1")
+    for info in lake.store.list("w/default/data/"):
+        target.put(info.name, lake.store.get(info.name))
+    assert Catalog(target).data(TABLE).scan().to_arrow()["v"].to_pylist() == [1]
+    other = MemoryStore()
+    with Catalog(other).writer("w") as writer, writer.transaction() as tx:
+        tx.put("objects", obj("a"))
+    Catalog(other).clone(MemoryStore(), writer="maintainer-1")  # of which no warning is an error here
