@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from . import clock, limits
 from .errors import CatalogWarning, InvalidOption, StoreError
-from .federation import Federation
+from .federation import Federation, each_given
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
@@ -72,28 +72,35 @@ Place = str | os.PathLike[str] | Store
 """Where a catalog is."""
 Options = Mapping[str, Any] | None
 """What its store is reached with."""
+Places = Sequence[Place] | Mapping[str, Place]
+"""Where several catalogs are, which may have names."""
+OptionsOfEach = Sequence[Options] | Mapping[str, Options]
+"""What the stores of several are reached with, in their order or by their names."""
 
 
 class Catalog:
-    """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``; a list of these is read as one, by a ``Federation``.
+    """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``; several of these are read as one, by a ``Federation``.
 
     Opening one reads nothing and creates nothing. Whatever deletes is a dry run unless it is told otherwise.
     An age is text such as ``24h``, a timedelta, or a whole number of microseconds.
     """
 
-    def __new__(cls, url: Place | Sequence[Place] = "", *, storage_options: Options | Sequence[Options] = None) -> Any:
-        """A catalog, or of a list of places a federation of catalogs, each with its options where these are a list too."""
-        if not isinstance(url, (list, tuple)):
-            return super().__new__(cls)
-        options = [storage_options] * len(url) if isinstance(storage_options, Mapping | None) else [*storage_options]
-        if len(options) != len(url):
-            raise InvalidOption(
-                f"{len(url)} catalogs cannot have the storage options of {len(options)}.",
-                next_step="Give as many storage_options, or those that all of them have.",
-            )
-        return Federation([cls(place, storage_options=each) for place, each in zip(url, options, strict=True)])
+    def __new__(cls, url: Place | Places = "", *, storage_options: Options | OptionsOfEach = None) -> Any:
+        """A catalog, or of a list of places, or of a mapping of names to places, a federation of catalogs.
 
-    def __init__(self, url: Place | Sequence[Place], *, storage_options: Options | Sequence[Options] = None) -> None:
+        Each of these has its options where they are a list too, or a mapping by the names.
+        """
+        if isinstance(url, (list, tuple, Mapping)):
+            given = each_given(url, storage_options)
+            return Federation.of(given, [cls(each.place, storage_options=each.options) for each in given])
+        if not isinstance(storage_options, Mapping | None):
+            raise InvalidOption(
+                f"The storage options of a catalog cannot be a {type(storage_options).__name__}.",
+                next_step="Map the names of options to their values.",
+            )
+        return super().__new__(cls)
+
+    def __init__(self, url: Place | Places, *, storage_options: Options | OptionsOfEach = None) -> None:
         self.store: Store = store_at(cast(Place, url), cast(Options, storage_options))
         self.registry = Registry()
         self._databases: dict[str, Database] = {}
@@ -379,14 +386,25 @@ class Catalog:
         """Write the state of now, of a time or of a version as a catalog of its own, without the history before it.
 
         Data files stay where they are: a tag, given by a maintainer of this catalog, keeps those of the version. ``storage_options`` are
-        the target's. ``TargetNotEmpty`` where the database is there already; a clone that was interrupted is finished.
+        the target's. ``TargetNotEmpty`` where the database is there already; a clone that was interrupted is finished. A warning tells
+        of tables whose data lies in this catalog by paths that lead to nothing in the clone.
         """
         from .maintain.clone import clone
 
         place = store_at(target, storage_options)
         opened = self._existing(database).of_trusted()
         with self._maintainer(opened, writer) as held:
-            return clone(opened, held, place, timestamp, version)
+            made = clone(opened, held, place, timestamp, version)
+        of_clone = Database(place, opened.name).look()
+        kept = [of_clone.table(name) for name in sorted(of_clone.definitions) if self.registry.keeps_data(name)]
+        if left := [table.name for table in kept if any(of_clone.scan(table.name, columns=table.key[:1]).to_batches())]:
+            warnings.warn(
+                f"The data of {', '.join(left)} lies in {self.url} and is not in the clone: copy what lies below data/ of each "
+                "writer to the same names there.",
+                CatalogWarning,
+                stacklevel=2,
+            )
+        return made
 
     def collect(
         self,

@@ -400,12 +400,19 @@ def _storage_value(text: str) -> Any:
     return text
 
 
+def folded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a read under the names that they are known by, whatever their case; what is not known stays."""
+    known = {name.lower(): name for name in _NAMES}
+    return {known.get(name.lower(), name): value for name, value in options.items()}
+
+
 def given_options(
     path: str | os.PathLike[str], database: str | None, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
 ) -> dict[str, str]:
     """The options of a read as Spark carries them."""
     given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
     given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
+    options = folded(options)
     columns, where = options.get("columns"), options.get("where")
     named = {} if columns is None or isinstance(columns, str) else {"columns": ",".join(columns)}
     named |= {} if where is None or isinstance(where, str) else {"where": where_text(where)}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from bucketcatalog import CatalogWarning, InvalidOption
+from bucketcatalog import Catalog, CatalogWarning, InvalidOption
 from bucketcatalog.model.names import names_given
 from bucketcatalog.parallel import in_order
 from bucketcatalog.query.metadata import METADATA_TABLES
@@ -20,7 +20,7 @@ from bucketcatalog.query.views import SqlView
 from .options import given_options
 from .reading.frames import Natively, frame_of, frame_to_show
 from .reading.relation import open_relation
-from .reading.side_by_side import frame_of_each
+from .reading.side_by_side import Places, Storage, frame_of_each
 from .source import DefaultSource
 from .types import quoted
 
@@ -39,11 +39,11 @@ def register(spark: SparkSession) -> None:
 
 def read(
     spark: SparkSession,
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str] | Places,
     database: str | None = None,
     table: str = "objects",
     *,
-    storage_options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+    storage_options: Storage = None,
     native: bool | None = None,
     native_root: str | None = None,
     **options: Any,
@@ -55,13 +55,16 @@ def read(
     where more than a few rows cannot be read so, False reads everything through Python. ``native_root`` is what Spark's file systems
     call the catalog, where that is not a path, ``s3://`` or ``s3a://``. All columns may hold nulls, as those of files do.
 
-    Of a list of catalogs it is the rows of each, as ``Catalog([url, ...])`` has them: ``_catalog`` can be asked for, ``versionAsOf`` is of
-    all of them, and ``storage_options`` may be a list.
+    Of a list of catalogs, or a mapping of names to these, it is the rows of each, as ``Catalog`` has them: ``_catalog`` can be asked for,
+    in ``columns`` and in ``where``, ``versionAsOf`` is of all of them, and ``storage_options`` may be a list, or a mapping by the names.
     """
     natively = Natively.of(native, native_root)
-    if isinstance(path, (list, tuple)):
+    if isinstance(path, (list, tuple, Mapping)):
         return frame_of_each(spark, path, database, storage_options, {**options, "table": table}, natively)
-    given = given_options(cast(str, path), database, cast(Any, storage_options), options) | {"table": table}
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(storage_options, Mapping | None):
+        Catalog(path, storage_options=storage_options)  # which says what is wrong with it
+        raise InvalidOption(f"{path!r} is no path and no url.", next_step="Give what Spark's processes can open too.")
+    given = given_options(path, database, storage_options, options) | {"table": table}
     return frame_of(spark, open_relation(given), natively)
 
 

@@ -11,7 +11,7 @@ from bucketcatalog.maintain.prune import PruneResult
 from bucketcatalog.maintain.verify.findings import Finding
 from bucketcatalog.write.writer import Writer
 
-from .world import DAY, HOUR, MINUTE, World, names, obj, stored
+from .world import DAY, HOUR, MINUTE, SECOND, World, names, obj, stored
 
 GRACE = DAY + MINUTE
 """A little more than the grace period, for commit times may lie ahead of the clock by microseconds."""
@@ -20,6 +20,7 @@ GRACE = DAY + MINUTE
 def keep_time(world: World, patch: pytest.MonkeyPatch) -> None:
     """Whatever asks for the time is told the world's."""
     patch.setattr("bucketcatalog.clock.now_us", world.clock)
+    patch.setattr("bucketcatalog.clock.monotonic", lambda: world.clock() / SECOND)
     patch.setitem(Catalog.prune.__kwdefaults__ or {}, "clock", world.clock)
 
 

@@ -14,7 +14,6 @@ from .. import limits
 from ..errors import InvalidOption, NotFound
 from ..format.checkpoints import Checkpoint
 from ..format.records import Retirement
-from ..log.discovery import newest_of_everybody
 from ..log.files import LogFiles
 from ..log.trust import is_trusted
 from ..log.view import LogView
@@ -67,7 +66,7 @@ def retired_in(files: LogFiles, view: LogView, named: Collection[str], limit: in
 
 def _said(files: LogFiles, limit: int) -> Iterator[Retirement]:
     """What those checkpoints say, with the time at which it could first be seen."""
-    for checkpoint in files.map(lambda files, maker: newest_of_everybody(files, maker, limit), files.trusted()):
+    for checkpoint in files.map(lambda files, maker: files.newest_of_everybody(maker, limit), files.trusted()):
         if checkpoint is not None and checkpoint.retired:
             yield from _seen(checkpoint.retired, files, checkpoint)
 

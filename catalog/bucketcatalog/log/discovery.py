@@ -8,10 +8,9 @@ timeline is sealed by a checkpoint that is read nothing is asked; who deletes, o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..errors import UNREADABLE, MissingObject
+from ..errors import MissingObject
 from ..format.checkpoints import Checkpoint
 from ..format.transactions import Transaction
 from ..model.cuts import Head, Ref
@@ -150,17 +149,6 @@ def own_view(files: LogFiles, writer: str, *, using: Sequence[Checkpoint], ahead
 def newest_own(files: LogFiles, writer: str, limit: int, *, alone: bool) -> Checkpoint | None:
     """The writer's newest checkpoint of its own timeline ``alone``, or of others' too, whose whole cut lies at or before the limit."""
     return _newest_markers(files, writer, limit, lambda checkpoint: (set(checkpoint.cut.heads) == {writer}) is alone).checkpoint
-
-
-def newest_of_everybody(files: LogFiles, maker: str, limit: int | None = None) -> Checkpoint | None:
-    """The maker's newest checkpoint of others' timelines too, up to the limit; those that cannot be read are passed over."""
-    for head in files.checkpoints(maker):
-        if limit is None or head.commit_time <= limit:
-            with suppress(*UNREADABLE):
-                found = files.usable_checkpoint(maker, head)
-                if found is not None and set(found.cut.heads) != {maker}:
-                    return found
-    return None
 
 
 def _look(files: LogFiles, known: LastLook) -> tuple[LogView, LastLook]:

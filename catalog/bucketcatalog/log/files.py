@@ -218,6 +218,16 @@ class LogFiles:
         found = self.checkpoint(writer, head)
         return found if counts(found) else None
 
+    def newest_of_everybody(self, maker: str, limit: int | None = None) -> Checkpoint | None:
+        """The maker's newest checkpoint of others' timelines too, up to a commit time; those that cannot be read are passed over."""
+        for head in self.checkpoints(maker):
+            if limit is None or head.commit_time <= limit:
+                with suppress(*UNREADABLE):
+                    found = self.usable_checkpoint(maker, head)
+                    if found is not None and set(found.cut.heads) != {maker}:
+                        return found
+        return None
+
     def unreadable_segment(self, of: Checkpoint | Transaction) -> BucketCatalogError | None:
         """Why the index of one of its segments cannot be read, or None; one request a segment, several at once."""
         return next((error for error in self.map(_index_error, of.segments) if error is not None), None)

@@ -36,7 +36,6 @@ from ..model.uuids import uuid_text
 from ..store.learnt import Moment
 from ..store.retry import for_seconds, put_retrying
 from .aside import set_aside
-from .discovery import newest_of_everybody
 from .files import LogFiles
 from .salvage import asides_of, horizon_beside_damage
 
@@ -85,7 +84,7 @@ class Timeline:
 
     def _refuse_retired(self, makers: Sequence[str]) -> None:
         """``WriterRetired`` where the newest checkpoint of everybody that can be read, of any of these, says so."""
-        found = self.files.map(newest_of_everybody, makers)
+        found = self.files.map(LogFiles.newest_of_everybody, makers)
         said = {each.writer for checkpoint in found if checkpoint is not None for each in checkpoint.retired}
         refuse_retired(self.writer, self.files.database, said)
 

@@ -8,6 +8,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     in_html          snapshots, reads and plans as a notebook shows them
     row_tests        conditions on columns that no table declares
     parquet_filters  Bloom filters as Parquet has them
+    parquet_footers  footers of anybody's Parquet files, checked before a library is asked about their columns
     files            a read as native files and what lies over them
     in_duckdb        a read as a relation of DuckDB, which reads the files itself
     in_polars        a read as a LazyFrame of Polars, which reads the files itself
@@ -19,6 +20,7 @@ Before it comes the state; after it whoever asks: the catalog, the command line,
     blame            whose fault it was: what is wrong with a system, and what its code raises
     views            rows of a table under other names
     info             what a database is, how well it is kept, what needs doing
+    members          several catalogs asked as one
     side_by_side     several catalogs as one: the rows of each, one below the other
     changes          every event between two cuts
     difference       the net difference of two cuts

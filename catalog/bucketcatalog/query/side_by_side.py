@@ -8,51 +8,48 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BucketCatalogError, IncompatibleTable, InvalidOption, InvalidVersion, UnknownTable
+from ..errors import IncompatibleTable, InvalidOption
 from ..format.losses import Loss
 from ..model.html import html_facts
-from ..model.names import names_given
 from ..model.widening import cast, widened
-from ..parallel import in_order
 from ..state.conditions import Where
+from .members import CATALOG, Met, met, of_catalogs, of_those_with, telling_of, without_rows
 from .reads import InBatches
-from .snapshot import Snapshot
-
-CATALOG = "_catalog"
-"""The url of the catalog that a row is of."""
-Of = TypeVar("Of")
-Made = TypeVar("Made")
+from .snapshot import Snapshot, asked_for
 
 
-@contextmanager
-def telling_of(url: str) -> Iterator[None]:
-    """Whatever is wrong with one of several catalogs is told with its url."""
-    try:
-        yield
-    except BucketCatalogError as error:
-        if url in error.message:
-            raise
-        told = type(error)(f"{error.message} That is so in {url}.", next_step=error.next_step)
-        raise told from error
+class NoRows(InBatches):
+    """A read of which nothing is read: a condition is on a column that its catalog lacks."""
 
+    def __init__(self, read: InBatches, lacks: Collection[str]) -> None:
+        self._read = read
+        self._lacks = lacks
 
-def of_each(members: Mapping[str, Of], make: Callable[[str, Of], Made]) -> dict[str, Made]:
-    """What ``make`` makes of each member, by url, several at once."""
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the read has."""
+        return self._read.schema
 
-    def made(url: str) -> Made:
-        with telling_of(url):
-            return make(url, members[url])
+    @property
+    def available(self) -> pa.Schema:
+        """The columns that could be asked of it."""
+        return _available(self._read)
 
-    return dict(zip(members, in_order(made, list(members), threads=len(members)), strict=True))
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """None."""
+        yield from ()
+
+    def explain(self) -> str:
+        """Why nothing is read."""
+        return f"nothing: it has no column {', '.join(sorted(self._lacks))}"
 
 
 class SideBySide(InBatches):
@@ -61,9 +58,8 @@ class SideBySide(InBatches):
     def __init__(self, name: str, reads: Mapping[str, InBatches], columns: Sequence[str] | None = None) -> None:
         self._name = name
         self._reads = dict(reads)
-        shown = together(name, {url: read.schema for url, read in reads.items()})
-        every = together(name, {url: getattr(read, "available", read.schema) for url, read in reads.items()})
-        self._schema = shown if columns is None else chosen(name, every, columns)
+        shown = {catalog: read.schema for catalog, read in reads.items()}
+        self._schema = shown_of(name, shown, {catalog: _available(read) for catalog, read in reads.items()}, columns)
 
     @property
     def schema(self) -> pa.Schema:
@@ -76,12 +72,16 @@ class SideBySide(InBatches):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches, catalog by catalog."""
-        for url, read in self._reads.items():
-            has = getattr(read, "available", read.schema).names
-            some = [name for name in self._schema.names if name in has] or has[:1]
-            with telling_of(url):
-                for batch in read.only(some).to_batches():
-                    yield from conformed(pa.Table.from_batches([batch]), self._schema, url).to_batches()
+        for catalog in self._reads:
+            for batch in self._of(catalog):
+                yield from conformed(pa.Table.from_batches([batch]), self._schema, catalog).to_batches()
+
+    def _of(self, catalog: str) -> Iterator[pa.RecordBatch]:
+        """The rows of one catalog, with those of the columns that it has."""
+        read = self._reads[catalog]
+        has = _available(read).names
+        with telling_of(catalog):
+            yield from read.only([name for name in self._schema.names if name in has] or has[:1]).to_batches()
 
     def to_pandas(self) -> Any:
         """All rows as a pandas DataFrame; needs pandas."""
@@ -89,50 +89,86 @@ class SideBySide(InBatches):
 
     def explain(self) -> str:
         """What is read of each catalog."""
-        told = {url: getattr(read, "explain", lambda: "read whole")() for url, read in self._reads.items()}
-        return "\n".join(f"{url}\n{text}" for url, text in told.items())
+        told = {catalog: getattr(read, "explain", lambda: "read whole")() for catalog, read in self._reads.items()}
+        return "\n".join(f"{catalog}\n{text}" for catalog, text in told.items())
 
 
-def conformed(rows: pa.Table, schema: pa.Schema, url: str) -> pa.Table:
-    """The rows of a catalog with the columns of all."""
+def _available(read: InBatches) -> pa.Schema:
+    """The columns that can be asked of a read."""
+    found: pa.Schema = getattr(read, "available", read.schema)
+    return found
+
+
+def conformed(rows: pa.Table, schema: pa.Schema, catalog: str) -> pa.Table:
+    """The rows of a catalog with the columns of all; ``IncompatibleTable`` for a value that a widened type does not hold."""
     columns = []
     for field in schema:
         if field.name == CATALOG:
-            columns.append(pa.chunked_array([pa.repeat(pa.scalar(url), len(rows))]))
+            columns.append(pa.chunked_array([pa.repeat(pa.scalar(catalog), len(rows))]))
         elif field.name in rows.column_names:
-            columns.append(cast(rows[field.name], field.type))
+            columns.append(_widened(rows[field.name], field, catalog))
         else:
             columns.append(pa.chunked_array([pa.nulls(len(rows), field.type)]))
     return pa.table(columns, schema=schema)
 
 
+def _widened(values: pa.ChunkedArray, field: pa.Field, catalog: str) -> pa.ChunkedArray:
+    try:
+        return cast(values, field.type)
+    except pa.ArrowException as error:
+        raise IncompatibleTable(
+            f"Column {field.name!r} has values in {catalog} that {field.type}, as which the catalogs together have it, does not hold: "
+            f"{str(error).splitlines()[0]}.",
+            next_step="Read the catalogs one by one, or without that column.",
+        ) from None
+
+
 def together(name: str, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
     """The columns of any of these; ``IncompatibleTable`` names two catalogs of which neither's values can be the other's."""
     found: dict[str, tuple[pa.DataType, str]] = {}
-    for url, schema in schemas.items():
+    for catalog, schema in schemas.items():
         for field in schema:
-            kind, first = found.get(field.name, (field.type, url))
+            kind, first = found.get(field.name, (field.type, catalog))
             both = widened(kind, field.type)
             if both is None:
                 raise IncompatibleTable(
-                    f"Column {field.name!r} of table {name!r} is {kind} in {first} and {field.type} in {url}, and neither holds the other "
-                    "without loss.",
+                    f"Column {field.name!r} of table {name!r} is {kind} in {first} and {field.type} in {catalog}, and neither holds the "
+                    "other without loss.",
                     next_step="Read the catalogs one by one, or only columns that go together.",
                 )
             found[field.name] = both, first
     return pa.schema([pa.field(column, kind) for column, (kind, _) in found.items()])
 
 
-def chosen(name: str, columns: pa.Schema, asked: Sequence[str]) -> pa.Schema:
-    """Those of the columns that were asked for, among them ``_catalog``; ``InvalidOption`` for one that no catalog has."""
-    every = columns.append(pa.field(CATALOG, pa.string()))
-    for column in asked:
-        if column not in every.names:
+def shown_of(
+    name: str, shown: Mapping[str, pa.Schema], available: Mapping[str, pa.Schema], asked: Sequence[str] | None
+) -> pa.Schema:
+    """The columns of a read: those that were asked for, of what is ``available`` in any of the catalogs, else what any has ``shown``.
+
+    ``InvalidOption`` for one that no catalog has, or that is asked for twice. ``IncompatibleTable`` where what is to be shown does not go
+    together, and for a table with a column that is called as that is by which rows say whose they are.
+    """
+    for catalog, schema in available.items():
+        if CATALOG in schema.names:
+            raise IncompatibleTable(
+                f"Table {name!r} has a column {CATALOG!r} of its own in {catalog}.",
+                next_step=f"Read the catalogs one by one: of several {CATALOG} says which one a row is of.",
+            )
+    if asked is None:
+        return together(name, shown)
+    every = [*dict.fromkeys(chain.from_iterable(schema.names for schema in available.values())), CATALOG]
+    for number, column in enumerate(asked):
+        if column not in every:
             raise InvalidOption(
                 f"Table {name!r} has no column {column!r} in any of the catalogs.",
-                next_step=f"Choose some of {', '.join(every.names)}.",
+                next_step=f"Choose some of {', '.join(every)}.",
             )
-    return pa.schema([every.field(column) for column in asked])
+        if column in asked[:number]:
+            raise InvalidOption(f"The column {column!r} is asked for twice.", next_step="Name each column once.")
+    # What nobody asks for need not go together.
+    wanted = {catalog: pa.schema([field for field in schema if field.name in asked]) for catalog, schema in available.items()}
+    found = together(name, wanted).append(pa.field(CATALOG, pa.string()))
+    return pa.schema([found.field(column) for column in asked])
 
 
 @dataclass(frozen=True)
@@ -150,7 +186,8 @@ class Pages:
 class Snapshots:
     """A database of several catalogs, each at a cut of its own, read as one. They are not of one moment unless a time was asked for.
 
-    ``version`` names all of these cuts; give it as ``version`` to read the same again.
+    ``members`` are the snapshots by what their catalogs are called. ``version`` names all of these cuts; give it as ``version`` to read the
+    same again.
     """
 
     def __init__(self, members: Mapping[str, Snapshot]) -> None:
@@ -161,12 +198,12 @@ class Snapshots:
 
     def _repr_html_(self) -> str:
         """For notebooks: the catalogs and their versions."""
-        return html_facts("catalogs", {url: snapshot.version for url, snapshot in self.members.items()})
+        return html_facts("catalogs", {name: snapshot.version for name, snapshot in self.members.items()})
 
     @property
     def version(self) -> str:
         """The cuts of all catalogs as text."""
-        return json.dumps({url: snapshot.version for url, snapshot in self.members.items()})
+        return json.dumps({name: snapshot.version for name, snapshot in self.members.items()})
 
     @property
     def watermark(self) -> datetime.datetime:
@@ -186,27 +223,32 @@ class Snapshots:
     def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None, **options: Any) -> SideBySide:
         """Read a table of all that have it, as ``Snapshot.scan`` does of one; with ``_catalog`` as a condition of those that it names.
 
-        ``UnknownTable`` where none has it, ``IncompatibleTable`` where two have a column whose types do not go together.
+        In a catalog that lacks a column of ``where`` that is null. ``UnknownTable`` where none has the table, ``IncompatibleTable`` where
+        two have a column that is shown and whose types do not go together, ``InvalidOption`` for a column that none has.
         """
-        names = None if columns is None else names_given(columns, "columns", "columns=['name']")
-        conditions = dict(where or {})
-        reads = of_each(
-            self._named(conditions.pop(CATALOG, None)), lambda url, snapshot: _scan(snapshot, table, conditions, options)
-        )
-        found = {url: read for url, read in reads.items() if not isinstance(read, UnknownTable)}
-        for unknown in reads.values() if not found else ():
-            if isinstance(unknown, UnknownTable):
-                raise unknown
-        return SideBySide(table, found, names)
+        names, held = asked_for(columns, where)
+        conditions, chosen = of_catalogs(held, list(self.members))
+
+        def read(_: str, snapshot: Snapshot) -> Met[InBatches]:
+            return met(
+                conditions,
+                lambda some: snapshot.scan(table, where=some, **options),
+                lambda whole: _available(whole).names,
+            )
+
+        found = of_those_with({name: self.members[name] for name in chosen}, read)
+        empty = without_rows(table, conditions, found)
+        reads = {name: NoRows(each.made, each.lacks) if name in empty else each.made for name, each in found.items()}
+        return SideBySide(table, reads, names)
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key in the one catalog that has it, or None; ``InvalidOption`` where several have one."""
-        rows = of_each(self._having(table), lambda url, snapshot: snapshot.get(table, **key))
-        found = {url: row for url, row in rows.items() if row is not None}
+        rows = of_those_with(self.members, lambda _, snapshot: snapshot.get(table, **key))
+        found = {name: row for name, row in rows.items() if row is not None}
         if len(found) > 1:
             raise InvalidOption(
                 f"A row of table {table!r} is under that key in {' and in '.join(found)}.",
-                next_step="Ask one of the catalogs: members[0].snapshot().get(...).",
+                next_step=f"Ask one of them: members[{next(iter(found))!r}].get(...).",
             )
         return next(iter(found.values()), None)
 
@@ -222,14 +264,14 @@ class Snapshots:
         **key: Any,
     ) -> Pages:
         """One page of a table in key order over all catalogs, as ``Snapshot.list`` has it of one; rows have a ``_catalog``."""
-        having = self._having(table)
-        pages = of_each(
-            having,
-            lambda url, snapshot: snapshot.list(table, prefix=prefix, delimiter=delimiter, marker=marker, limit=limit, **key),
+        pages = of_those_with(
+            self.members,
+            lambda _, snapshot: snapshot.list(table, prefix=prefix, delimiter=delimiter, marker=marker, limit=limit, **key),
         )
-        last = next(iter(having.values())).table(table).key[-1]
-        schema = together(table, {url: page.rows.schema for url, page in pages.items()}).append(pa.field(CATALOG, pa.string()))
-        rows = pa.concat_tables([conformed(page.rows, schema, url) for url, page in pages.items()])
+        last = self.members[next(iter(pages))].table(table).key[-1]
+        schemas = {name: page.rows.schema for name, page in pages.items()}
+        schema = shown_of(table, schemas, schemas, None).append(pa.field(CATALOG, pa.string()))
+        rows = pa.concat_tables([conformed(page.rows, schema, name) for name, page in pages.items()])
         groups = {group for page in pages.values() for group in page.groups}
         ends = [page.next_marker for page in pages.values() if page.next_marker is not None]
         # Behind the first page that ends nobody knows what that catalog has.
@@ -240,49 +282,6 @@ class Snapshots:
         shown = shown.take(pc.sort_indices(shown[last].cast(pa.binary())))
         return Pages(shown, [n for n in kept if n in groups], kept[-1] if kept and (ends or len(kept) < len(names)) else None)
 
-    def _having(self, table: str) -> dict[str, Snapshot]:
-        """The catalogs that have a table; ``UnknownTable`` where none has."""
-        having = {url: snapshot for url, snapshot in self.members.items() if table in snapshot.definitions}
-        if not having:
-            next(iter(self.members.values())).table(table)
-        return having
-
-    def _named(self, wanted: Any) -> dict[str, Snapshot]:
-        """The catalogs that a condition on ``_catalog`` names."""
-        if wanted is None:
-            return self.members
-        named = [wanted] if isinstance(wanted, str) else list(wanted) if isinstance(wanted, (list, tuple, set)) else []
-        for each in named or [wanted]:
-            if not isinstance(each, str) or each not in self.members:
-                raise InvalidOption(
-                    f"None of the catalogs is {each!r}.", next_step=f"Give one, or a list, of {', '.join(self.members)}."
-                )
-        return {url: snapshot for url, snapshot in self.members.items() if url in named}
-
-
-def _scan(snapshot: Snapshot, table: str, where: Where, options: Mapping[str, Any]) -> InBatches | UnknownTable:
-    """A read of all columns, or that this catalog has no such table."""
-    try:
-        return snapshot.scan(table, where=where, **options)
-    except UnknownTable as error:
-        return error
-
 
 def _bytes(name: str | bytes) -> bytes:
     return name.encode() if isinstance(name, str) else name
-
-
-def versions_of(version: str | None, urls: Sequence[str]) -> Mapping[str, str | None]:
-    """The version of each catalog: what a text of all of them names, or a tag for each; ``InvalidVersion`` for other catalogs' versions."""
-    if version is None or (isinstance(version, str) and version[:1].isalpha() and "@" not in version):
-        return dict.fromkeys(urls, version)
-    try:
-        found = json.loads(version)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or sorted(found) != sorted(urls) or not all(isinstance(text, str) for text in found.values()):
-        raise InvalidVersion(
-            f"{version!r} does not name a version of each of {', '.join(urls)}.",
-            next_step="Give the version of a snapshot of these catalogs, or a tag that each of them has.",
-        )
-    return found

@@ -140,27 +140,19 @@ class Snapshot(Contents):
         ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``options`` are those of who keeps
         rows by itself, such as ``on_schema_conflict`` of data tables. ``InvalidOption`` names a column or an option that is not there.
         """
-        conditions = {} if where is None else where
-        names = None if columns is None else names_given(columns, "columns", "columns=['name']")
-        if names == ():
-            raise InvalidOption(
-                "No column is asked for, and without one there are no rows.", next_step="Name a column of the key to count rows."
-            )
+        names, conditions = asked_for(columns, where)
         check_table_name(table)
-        if not isinstance(conditions, Mapping):
-            raise InvalidOption(
-                f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
-            )
         if table not in self.rows and table not in METADATA_TABLES:
             found = (reads.read(self, table, names, conditions, **options) for reads in self._reads())
             if (read := next((read for read in found if read is not None), None)) is not None:
                 return read
-        refuse_options(table, options)
         if table in METADATA_TABLES:
+            refuse_options(table, options)
             return MetadataScan(self, table, columns=names, where=conditions)
         kept = table.removeprefix(DELETED_PREFIX)
         tombstones = table not in self.definitions and kept != table and kept in self.names
         definition = self.table(kept if tombstones else table)
+        refuse_options(table, options)  # of a table that there is: who would have known what they are of is not here
         return Scan(self.state(definition.name), tombstones=tombstones, columns=names, where=conditions)
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
@@ -233,6 +225,19 @@ class Snapshot(Contents):
                 next_step=f"Give these; {last!r} is what is listed.",
             )
         return list_page(self.state(table), key, prefix, delimiter, marker, limit)
+
+
+def asked_for(columns: Sequence[str] | None, where: Where | None) -> tuple[tuple[str, ...] | None, Where]:
+    """The columns and the conditions of a read; ``InvalidOption`` for what is none, and for no column, which has no rows."""
+    conditions = {} if where is None else where
+    names = None if columns is None else names_given(columns, "columns", "columns=['name']")
+    if names == ():
+        raise InvalidOption("No column is asked for, and without one there are no rows.", next_step="Name one to count rows.")
+    if not isinstance(conditions, Mapping):
+        raise InvalidOption(
+            f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
+        )
+    return names, conditions
 
 
 def check_table_name(table: Any) -> None:

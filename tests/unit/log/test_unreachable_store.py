@@ -56,6 +56,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(clock, "sleep", lambda seconds: world.clock.tick(int(seconds * SECOND)))
     monkeypatch.setattr(clock, "monotonic", lambda: world.clock() / SECOND)
+    monkeypatch.setattr(clock, "now_us", world.clock)
     return world
 
 

@@ -31,7 +31,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two writers that committed an hour ago, each of which has a checkpoint of its own."""
     world = World.counting()
     keep_time(world, monkeypatch)
-    monkeypatch.setattr("bucketcatalog.clock.monotonic", lambda: world.clock.now / SECOND)
     for name in ("old", "new"):
         writer = world.writer(name)
         world.commit(writer, ("put", "objects", obj(f"{name}-a")))

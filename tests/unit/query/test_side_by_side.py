@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import (
+    BucketCatalogError,
     Catalog,
     CatalogNotFound,
     DatabaseNotFound,
@@ -19,10 +23,14 @@ from bucketcatalog import (
     InvalidOption,
     InvalidVersion,
     UnknownTable,
+    between,
     prefix,
 )
+from bucketcatalog.errors import StoreError
 from bucketcatalog.federation import Federation
+from bucketcatalog.query.members import of_each, telling_of
 from bucketcatalog.query.side_by_side import SideBySide
+from bucketcatalog.store import LocalStore
 
 from ...kit.world import BUCKET, OTHER, OWNER, obj
 
@@ -82,7 +90,7 @@ def test_conditions_hold_for_each_and_name_catalogs(both: Federation) -> None:
     assert sorted(shown(snapshot.scan("objects", columns=["name"], where=where))) == [("n/1",), ("n/2",), ("n/3",)]
     assert shown(snapshot.scan("objects", columns=["name"], where={**where, "_catalog": south})) == [("n/3",)]
     assert len(shown(snapshot.scan("objects", columns=["_catalog"], where={"_catalog": [north, south]}))) == 6
-    for wrong in ("elsewhere", [], prefix("n"), [south, "elsewhere"]):
+    for wrong in ("elsewhere", [], prefix("n"), [south, "elsewhere"], None, [None], 5):
         with pytest.raises(InvalidOption, match="None of the catalogs"):
             snapshot.scan("objects", where={"_catalog": wrong})
 
@@ -264,3 +272,261 @@ def test_it_can_be_pickled_and_shown(both: Federation) -> None:
     assert pickle.loads(pickle.dumps(both.members[0])).url == both.members[0].url
     assert urls(both)[1] in both.snapshot()._repr_html_() and urls(both)[0] in repr(both.snapshot())
     assert urls(both)[0] in both.snapshot().scan("objects").explain()
+
+
+class OneUrl(LocalStore):
+    """A store whose url is that of another one too, as those of two endpoints are."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.url = "s3://lake/inv"
+
+
+def declared(place: str, table: str, *rows: dict[str, Any], **columns: pa.DataType) -> None:
+    """A table of a catalog with the key ``id`` and these columns, and rows of it."""
+    catalog = Catalog(place)
+    catalog.create_table(table, pa.schema([("id", pa.string()), *columns.items()]), key=["id"])
+    put(catalog, table, *rows)
+
+
+def test_a_data_table_of_one_alone_is_read_with_its_options_and_one_of_none_is_unknown(both: Federation) -> None:
+    both.members[1].data("cpu", writer="w").append(pa.table({"host": ["a"], "v": [1]}))
+    for options in ({}, {"on_schema_conflict": "error"}):
+        assert shown(both.data("cpu").scan(columns=["host", "_catalog"], **options)) == [("a", urls(both)[1])]
+        with pytest.raises(UnknownTable):
+            both.data("none").scan(**options)
+    with pytest.raises(UnknownTable):
+        both.members[0].snapshot().scan("data.cpu", on_schema_conflict="error")
+    with pytest.raises(InvalidOption, match="takes no option 'on_schema_conflict'"):
+        both.snapshot().scan("objects", on_schema_conflict="error")
+
+
+def test_catalogs_with_names_are_told_apart_by_them_whatever_their_urls(places: list[str]) -> None:
+    stores = {"south": OneUrl(Path(places[1])), "north": OneUrl(Path(places[0]))}
+    both: Any = Catalog(stores)
+    assert both.names == ("south", "north") and [member.store for member in both.members] == [*stores.values()]
+    snapshot = both.snapshot()
+    assert list(snapshot.members) == ["south", "north"] and json.loads(snapshot.version).keys() == {"north", "south"}
+    assert shown(both.snapshot(version=snapshot.version).scan("objects", columns=["_catalog"], where={"name": "s/1"})) == [
+        ("south",)
+    ]
+    assert len(shown(snapshot.scan("objects", where={"_catalog": "north"}))) == 3
+    assert repr(both) == "Catalog({'south': 's3://lake/inv', 'north': 's3://lake/inv'})"
+    with pytest.raises(InvalidOption, match="in south and in north") as told:
+        snapshot.get("objects", **obj("both"))
+    assert told.value.next_step == "Ask one of them: members['south'].get(...)."
+    assert snapshot.members["south"].get("objects", **obj("both"))["content_length"] == 10
+    with pytest.raises(InvalidOption, match="Two of the catalogs are at s3://lake/inv") as told:
+        Catalog([*stores.values()])
+    assert "Give them names" in told.value.next_step
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_stores_of_one_url_have_each_its_options(by_name: bool) -> None:
+    urls, ends = ["s3://lake/inv"] * 2, [{"endpoint_url": f"http://{name}.example"} for name in ("north", "south")]
+    names = dict(zip(("north", "south"), urls, strict=True))
+    both: Any = Catalog(names, storage_options=dict(zip(reversed(names), reversed(ends), strict=True)) if by_name else ends)
+    assert [member.store.server for member in both.members] == ["north.example", "south.example"]
+    with pytest.raises(InvalidOption, match="Give them names"):
+        Catalog(urls, storage_options=ends)
+    for given in (names, urls):
+        with pytest.raises(InvalidOption, match="given twice"):
+            Catalog(given, storage_options=ends[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ([["a"], "b"], None, "is not one catalog"),
+        ([{"a": "b"}, "b"], None, "is not one catalog"),
+        ({}, None, "No catalog is named"),
+        ({"": "a", "b": "c"}, None, "No catalog can be called ''"),
+        ({5: "a", "b": "c"}, None, "No catalog can be called 5"),
+        (["a", "b"], 5, "several catalogs cannot be a int"),
+        (["a", "b"], "secret", "several catalogs cannot be a str"),
+        (["a", "b"], [5, {}], "a catalog cannot be a int"),
+        (["a", "b"], [{}], "cannot have the storage options of 1"),
+        ({"a": "a", "b": "b"}, {"a": {}}, "options of a are given, and the catalogs are a, b"),
+        ({"a": "a", "b": "b"}, {"a": {}, "b": {}, "c": None}, "options of a, b, c are given"),
+        ("a", [{}], "a catalog cannot be a list"),
+        ("a", 5, "a catalog cannot be a int"),
+    ],
+)
+def test_places_and_options_that_do_not_go_together_are_refused_and_not_shown(given: Any, options: Any, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message) as told:
+        Catalog(given, storage_options=options)
+    assert told.value.next_step and "secret" not in str(told.value)
+
+
+def test_columns_that_nobody_asks_for_need_not_go_together(places: list[str]) -> None:
+    declared(places[0], "app.rows", {"id": "a", "n": 1}, n=pa.int32())
+    declared(places[1], "app.rows", {"id": "b", "n": "x"}, n=pa.string())
+    snapshot = Catalog(places).snapshot()
+    assert sorted(shown(snapshot.scan("app.rows", columns=["id"]))) == [("a",), ("b",)]
+    with pytest.raises(IncompatibleTable):
+        snapshot.scan("app.rows", columns=["n"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [(5, ["b"]), ([5, None], ["a", "b", "c"]), (None, ["a", "c"]), (between(1, 9), ["b"]), (between(), ["b"]), ([], [])],
+)
+def test_a_condition_on_a_column_that_one_lacks_takes_it_for_null_there(
+    places: list[str], condition: Any, found: list[str]
+) -> None:
+    declared(places[0], "app.rows", {"id": "a"}, other=pa.string())
+    declared(places[1], "app.rows", {"id": "b", "n": 5}, {"id": "c"}, n=pa.int64())
+    snapshot = Catalog(places).snapshot()
+    assert sorted(row[0] for row in shown(snapshot.scan("app.rows", columns=["id"], where={"n": condition}))) == found
+    assert shown(snapshot.scan("app.rows", columns=["id", "n"], where={"n": 5, "id": prefix("b")})) == [("b", 5)]
+
+
+def test_a_condition_on_a_column_that_none_has_is_refused(both: Federation, places: list[str]) -> None:
+    declared(places[0], "app.rows", {"id": "a"}, other=pa.string())
+    declared(places[1], "app.rows", {"id": "b"}, n=pa.int64())
+    snapshot = both.snapshot()
+    with pytest.raises(InvalidOption, match="no column 'none' to filter by in any") as told:
+        snapshot.scan("app.rows", where={"none": None})
+    assert "other" in told.value.next_step and "n" in told.value.next_step
+    with pytest.raises(InvalidOption, match="does not fit"):
+        snapshot.scan("app.rows", where={"n": "text"})
+    assert "no column n" in snapshot.scan("app.rows", where={"n": 1}).explain()
+    for number, member in enumerate(both.members):
+        member.data("cpu", writer="w").append(pa.table({"host": ["a"], f"v{number}": [1]}))
+    assert shown(both.data("cpu").scan(columns=["v1", "_catalog"], where={"v1": 1})) == [(1, urls(both)[1])]
+
+
+@pytest.mark.parametrize("version", [5, b"x", ["w@1"], "[" * 200_000])
+def test_what_is_no_version_of_all_is_refused_in_few_words(both: Federation, version: Any) -> None:
+    reads: list[Callable[[], object]] = [
+        lambda: both.snapshot(version=version),
+        lambda: both.snapshot(version=both.members[0].snapshot().cut),  # type: ignore[arg-type]
+        lambda: both.changes(start=version),
+        lambda: both.data("cpu").scan(version=version),
+    ]
+    for read in reads:
+        with pytest.raises(InvalidVersion, match="does not name a version of each") as told:
+            read()
+        assert len(str(told.value)) < 1000 and told.value.next_step
+
+
+def test_mistaken_arguments_are_typed_errors(both: Federation) -> None:
+    given: Any = both
+    for read in (
+        lambda: given.snapshot().scan("objects", where=["a"]),
+        lambda: given.snapshot().scan("objects", where=5),
+        lambda: given.snapshot().scan("objects", columns=[]),
+        lambda: given.snapshot().scan(["objects"]),
+        lambda: given.snapshot().list(["objects"]),
+        lambda: given.snapshot().scan("objects", nonsense=1),
+        lambda: given.changes(nonsense=1),
+        lambda: given.changes(where=["a"]),
+        lambda: given.diff(nonsense=1),
+        lambda: given.diff(where={"none": 1}),
+    ):
+        with pytest.raises(InvalidOption) as told:
+            read()
+        assert told.value.next_step
+
+
+def test_a_value_that_a_widened_type_does_not_hold_is_told_with_its_column_and_catalog(both: Federation) -> None:
+    for member, unit, year in zip(both.members, ("ns", "s"), (2020, 9000), strict=True):
+        rows = pa.table(
+            {"time": pa.array([datetime(year, 1, 1, tzinfo=UTC)], pa.timestamp("s", "UTC")).cast(pa.timestamp(unit, "UTC"))}
+        )
+        member.data("cpu", writer="w").append(rows)
+    with pytest.raises(IncompatibleTable, match=f"'time' has values in {urls(both)[1]} that timestamp.ns") as told:
+        both.data("cpu").scan().to_arrow()
+    assert told.value.next_step and "That is so in" not in told.value.message
+
+
+def test_a_column_that_is_called_as_what_tells_catalogs_apart_is_refused(both: Federation) -> None:
+    for member in both.members:
+        member.data("cpu", writer="w").append(pa.table({"_catalog": ["mine"], "v": [1]}))
+    for asked in ({}, {"columns": ["_catalog"]}, {"columns": ["v"]}, {"where": {"_catalog": urls(both)[0]}}):
+        with pytest.raises(IncompatibleTable, match="has a column '_catalog' of its own") as told:
+            both.data("cpu").scan(**asked)
+        assert "one by one" in told.value.next_step
+    assert both.members[0].data("cpu").scan().to_arrow()["_catalog"].to_pylist() == ["mine"]
+
+
+@pytest.mark.parametrize("columns", [["name", "name"], ["_catalog", "_catalog"]])
+def test_a_column_that_is_asked_for_twice_is_refused(both: Federation, columns: list[str]) -> None:
+    with pytest.raises(InvalidOption, match="is asked for twice"):
+        both.snapshot().scan("objects", columns=columns)
+
+
+def test_changes_and_differences_are_of_those_that_have_the_table(both: Federation) -> None:
+    before = both.snapshot().version
+    put(both.members[1], "buckets", {"owner": OTHER, "name": "b"})
+    for read in (both.changes, both.diff):
+        assert [row["name"] for row in read(table="buckets", start=before).to_arrow().to_pylist()] == ["b"]
+        with pytest.raises(UnknownTable):
+            read(table="none.such")
+        assert len(read(where={"_catalog": urls(both)[0]}).to_arrow()) == 3
+        with pytest.raises(InvalidOption, match="only tables of rows have changes"):
+            read(table="log")
+
+
+class Own(StoreError):
+    """An error that is made of something else than a message."""
+
+    def __init__(self, place: str, *, size: int) -> None:
+        super().__init__(f"{place} has {size} bytes.", next_step="Look there.")
+        self.size = size
+
+
+def test_an_error_that_is_told_with_its_catalog_stays_what_it_is() -> None:
+    blocked = StoreError("A link is in the way.", next_step="Move it.")
+    blocked.in_the_way = "w/default/"
+    for error in (blocked, Own("w/x", size=5)):
+        with pytest.raises(StoreError) as told, telling_of("/data/a"):
+            raise error
+        assert type(told.value) is type(error) and told.value.__cause__ is error
+        assert told.value.message == str(told.value.args[0]) == f"{error.message} That is so in /data/a."
+        assert {**told.value.__dict__, "message": error.message} == error.__dict__
+        assert "That is so in /data/a. Next: " in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "is_told"),
+    [
+        ("/data/a", "There is nothing at /data/ab.", False),
+        ("/data/a", "There is nothing at /data/a.b.", False),
+        ("/data/a", "There is nothing at /old/data/a.", False),
+        ("/data/a", "There is nothing at /data/a.", True),
+        ("/data/a", "'/data/a' has nothing.", True),
+        ("/data/a", "/data/a/w/default is a file.", True),
+        ("s3://lake/inv", "s3://lake/inventory is not there.", False),
+        ("north", "The table 'north' is not there.", False),
+    ],
+)
+def test_a_catalog_is_told_unless_the_message_says_where_it_is(name: str, message: str, is_told: bool) -> None:
+    with pytest.raises(BucketCatalogError) as told, telling_of(name):
+        raise BucketCatalogError(message)
+    assert told.value.message == message + ("" if is_told else f" That is so in {name}.")
+
+
+def test_what_one_alone_can_do_is_no_attribute_of_several(both: Federation) -> None:
+    for name in ("url", "writer", "nothing_such"):
+        assert not hasattr(both, name) and getattr(both, name, None) is None
+    with pytest.raises(InvalidOption) as told:
+        _ = both.url
+    assert isinstance(pickle.loads(pickle.dumps(told.value)), AttributeError)
+
+
+def test_so_many_catalogs_are_asked_at_once_and_no_more() -> None:
+    running, most, lock = set[str](), 0, threading.Lock()
+
+    def ask(name: str, _: int) -> str:
+        nonlocal most
+        with lock:
+            running.add(name)
+            most = max(most, len(running))
+        threading.Event().wait(0.01)
+        with lock:
+            running.discard(name)
+        return name
+
+    names = [str(number) for number in range(100)]
+    assert of_each(dict.fromkeys(names, 0), ask) == dict(zip(names, names, strict=True)) and 1 < most <= 16
