@@ -1,7 +1,8 @@
 """What lies below the writers' folders of data, and what each file there says of itself: data files by their footers, markers whole.
 
 Of a data file the footer alone is read, by ranges. What it says is checked before anybody goes by it, since it may be damaged, or lie: it
-is the file of a data table, it lies where it says that it does, and it has ids where ids belong.
+can be asked for every column without the process ending, it is that of a data table's file, this lies where it says that it does, and it
+has ids where ids belong.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ...clock import uuid7_time
 from ...errors import CorruptionError, InvalidName, ObjectNotFound
@@ -23,8 +23,8 @@ from ...model.paths import data_prefix, writer_of
 from ...model.times import is_uuid7
 from ...model.uuids import uuid_bytes, uuid_value
 from ...parallel import in_order
+from ...query.parquet_footers import read_metadata
 from ...store.base import ObjectInfo, Store
-from ...store.elsewhere import ObjectFile
 from .files import About, described
 from .findings import Finding
 from .names import marker_path, parsed, unescaped
@@ -114,9 +114,9 @@ def read_each(
 
 def stored_file(store: Store, info: ObjectInfo, *, filters: bool = False) -> Stored | Finding:
     """A data file as its footer tells it, or what is wrong with it; an error of the store's is raised. ``filters`` has those read too."""
-    fetch = partial(store.get_range, info.name) if filters else None
+    fetch = partial(store.get_range, info.name)
     try:
-        metadata = pq.read_metadata(pa.PythonFile(ObjectFile(store, info.name, info.size), "r"))
+        metadata = read_metadata(fetch, info.size, info.name, decoded=True)
         about = About.parse(metadata.metadata, info.name)
         if (why := _unsound(about)) is not None:
             return Finding("UNREADABLE", info.name, f"What it says of itself cannot be: {why}.")
@@ -128,7 +128,7 @@ def stored_file(store: Store, info: ObjectInfo, *, filters: bool = False) -> Sto
             )
         if not metadata.num_row_groups:
             return Finding("NO_ROW_GROUPS", info.name, "It has no row groups.")
-        written = described(about, metadata, schema_of(metadata), info.size, fetch)
+        written = described(about, metadata, schema_of(metadata), info.size, fetch if filters else None)
     except ObjectNotFound:
         return Finding("UNREADABLE", info.name, "It is gone since it was listed.")
     except (*_DAMAGE, InvalidName) as error:

@@ -24,6 +24,7 @@ INT, DOUBLE, BYTES = "int", "double", "bytes"
 _TYPES = {INT: pa.int64(), DOUBLE: pa.float64(), BYTES: pa.binary()}
 _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LARGEST = (1 << 63) - 1
+_MOST_DIGITS = 76
 _ENDS = [(f"{end}_{name}", kind) for name, kind in _TYPES.items() for end in ("min", "max")]
 _SAID = [("rows", pa.int64()), ("nulls", pa.int64()), *_ENDS]
 SCHEMA = pa.schema(
@@ -128,6 +129,8 @@ def _ends(kind: pa.DataType, found: Any) -> dict[str, Any]:
 def _stored(kind: pa.DataType, raw: Any, *, up: bool) -> Any:
     """A value as Parquet stores it, as it stands here."""
     if pa.types.is_decimal(kind):
+        if abs(kind.scale) > _MOST_DIGITS:
+            raise ValueError(f"there is no decimal number of the scale {kind.scale}")
         number = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
         return _outwards(number / 10**kind.scale, up=up)
     if pa.types.is_unsigned_integer(kind):

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...clock import now_us
-from ...errors import BucketCatalogError, InvalidOption, InvalidRows, SourceNotFound
+from ...errors import BucketCatalogError, CorruptionError, InvalidOption, InvalidRows, SourceNotFound
 from ...model.arrays import one_chunk, plain
 from ...query.files import engine
+from ...query.parquet_footers import read_metadata
 from ...store.base import Store
 from ...write.parts import Parts, WritePlace
 from ...write.transaction import WriteTransaction
@@ -29,6 +30,8 @@ from .names import DEFAULT_PARTITION, escaped, table_of
 from .reading import PARTITION, PATH, newest
 
 _AT_ONCE = 131_072
+_NONSENSE = (ValueError, TypeError, ArithmeticError, LookupError, NotImplementedError)
+"""What a file raises, once it is open, in which something else stands than should."""
 FILE_BYTES = 256 << 20
 """As many bytes of rows in memory as become a file at once."""
 
@@ -182,7 +185,9 @@ def checked(rows: pa.Table, files: WriteFiles) -> pa.Table:
     columns, fields = [], []
     for field, values in zip(rows.schema, rows.columns, strict=True):
         if field.name == PARTITION:
-            values = _partitions(values, files)
+            columns.append(_partitions(values, files))
+            fields.append(pa.field(PARTITION, pa.string()))
+            continue
         kind = _stored(field.type)
         if field.name in files.key_columns and (pa.types.is_nested(kind) or pa.types.is_interval(kind)):
             raise InvalidRows(
@@ -299,28 +304,33 @@ def filtered_in(source: str | os.PathLike[str]) -> list[str]:
 
 @contextmanager
 def _parquet(source: str | os.PathLike[str]) -> Iterator[Any]:
-    name = os.fspath(source)
+    name, is_open = os.fspath(source), False
     try:
-        with _opened(name) as file, pq.ParquetFile(file) as found:
-            yield found
-    except BucketCatalogError:
-        raise
+        with engine("fsspec").open(name, "rb") as file:
+            is_open = True
+            metadata = read_metadata(partial(_range, file), file.seek(0, os.SEEK_END), name, decoded=False)
+            with pq.ParquetFile(file, metadata=metadata) as found:
+                yield found
     except FileNotFoundError:
         raise SourceNotFound(f"There is no file {name}.", next_step="Check the path.") from None
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidRows(
-            f"{name} is no Parquet file that can be read: {str(error).splitlines()[0].rstrip('.')}.",
-            next_step="Check it, or write it anew.",
-        ) from None
-    except Exception as error:  # whatever the library raises that knows such URLs
-        raise SourceNotFound(
-            f"{name} cannot be opened: {type(error).__name__}: {error}.",
+    except Exception as error:
+        if isinstance(error, (pa.ArrowException, OSError, CorruptionError)) or (is_open and isinstance(error, _NONSENSE)):
+            why = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+            raise InvalidRows(
+                f"{name} is no Parquet file that can be read: {why}.", next_step="Check it, or write it anew."
+            ) from None
+        if isinstance(error, BucketCatalogError):
+            raise
+        raise SourceNotFound(  # whatever the library raises that knows such URLs
+            f"{name} cannot be {'read' if is_open else 'opened'}: {type(error).__name__}: {error}.",
             next_step="Check the URL, and what it takes to reach it.",
         ) from error
 
 
-def _opened(name: str) -> Any:
-    return engine("fsspec").open(name, "rb")
+def _range(file: Any, at: int, length: int) -> bytes:
+    file.seek(at)
+    found: bytes = file.read(length)
+    return found
 
 
 WRITES = DataWrites()
