@@ -24,6 +24,7 @@ SHORTER = {
     limits.a_pin_is_renewed_in_time: ("PLAIN_PIN_AGE", 30 * HOUR),
     limits.no_put_under_way_is_thrown_away: ("UNFINISHED_PUT_AGE", 6 * MINUTE),
     limits.a_second_process_is_noticed_in_time: ("LOOK_WITHIN", MINUTE + 1),
+    limits.nothing_arrives_behind_a_seal: ("SEALED_AFTER", 11 * MINUTE),
     limits.a_wrong_clock_is_noticed_in_time: ("LEARNT_TIME_LASTS", MINUTE + 1),
 }
 """For each inequality a time that breaks it."""

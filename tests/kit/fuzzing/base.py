@@ -27,7 +27,7 @@ from bucketcatalog.write.writer import Writer
 
 from ..collecting import an_id
 from ..corrupting import of_segment
-from ..world import BUCKET, DAY, HOUR, MINUTE, OWNER, World, messages, proto
+from ..world import BUCKET, DAY, HOUR, MINUTE, OWNER, SECOND, World, messages, proto
 
 FORGER = "mallory"
 DATABASE = "default"
@@ -128,6 +128,7 @@ def _made_alike(world: World) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", random.randbytes)
         patch.setattr("bucketcatalog.clock.now_us", world.clock)
+        patch.setattr("bucketcatalog.clock.monotonic", lambda: world.clock() / SECOND)
         patch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 10_000)
         patch.setattr("bucketcatalog.checkpoint.plan.SMALL_ROWS", 8)
         yield

@@ -15,6 +15,7 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
+from ...kit.pruning import keep_time
 from ...kit.world import MINUTE, SECOND, World, names, obj, rows
 from .conftest import answers, without_checkpoints
 
@@ -151,7 +152,7 @@ def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision(
     matter, nor who followed it or covered it as soon as it had arrived.
     """
     world = World()
-    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    keep_time(world, monkeypatch)
     arrived = world.clock.now + arrives * SECOND
     whose = "compactor-1" if follower == "the next checkpoint" else "w"
 
@@ -178,7 +179,7 @@ def test_transaction_in_time_is_seen_though_an_older_stray_has_its_revision(
 def test_timeline_is_listed_from_behind_what_was_there_long_ago(monkeypatch: pytest.MonkeyPatch, is_covered: bool) -> None:
     """Nobody can come beside that any more: of a transaction that something followed then, or that a checkpoint covered then."""
     world = World()
-    monkeypatch.setattr("bucketcatalog.clock.now_us", world.clock)
+    keep_time(world, monkeypatch)
     with world.writer() as writer, world.writer("compactor-1") as compactor:
         for number in range(20):
             world.commit(writer, ("put", "objects", obj(f"{number}")))
