@@ -282,6 +282,15 @@ class FederatedData:
         self._database = database
         self.name = table
 
+    def __getattr__(self, name: str) -> Any:
+        """As of ``Federation``: what changes a data table, or looks at its files, is done to one catalog's."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise _OfOne(
+            f"A data table of several catalogs can be scanned, and nothing else: {name}.",
+            next_step=f"Use that of one: members[0].data({self.name!r}).{name}.",
+        )
+
     def scan(
         self,
         *,

@@ -62,7 +62,9 @@ class Timeline:
         self.closed = False
         self._joins = joins
         began = Moment.now()
-        covering = [] if joins else self._covering(files.trusted())
+        trusted = [] if joins else files.trusted()
+        self._refuse_retired(trusted)
+        covering = [] if joins else self._covering(trusted)
         self._list_from = max((self._list_from_of(checkpoint) for checkpoint in covering), default=0)
         self._covered = max((head for checkpoint in covering for head in checkpoint.cut.of_writer(writer)), default=None)
         self._floor = 0
@@ -76,8 +78,7 @@ class Timeline:
         self._looked = began
 
     def _covering(self, trusted: Sequence[str]) -> list[Checkpoint]:
-        """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline, of one not retired."""
-        self._refuse_retired(trusted)
+        """The newest checkpoints of the writer itself and of each compactor that cover some of the timeline."""
         makers = [self.writer, *(name for name in trusted if is_compactor(name) and name != self.writer)]
         found = self.files.map(lambda files, maker: self._newest_of(maker), makers)
         return [checkpoint for checkpoint in found if checkpoint is not None and self.writer in checkpoint.coverage]

@@ -71,6 +71,11 @@ class LogView:
         return frozenset(each.writer for checkpoint in self.checkpoints for each in checkpoint.retired)
 
     @property
+    def sealed(self) -> frozenset[str]:
+        """Those of them of whom nothing can arrive any more."""
+        return frozenset[str]().union(*(checkpoint.sealed for checkpoint in self.checkpoints))
+
+    @property
     def watermark(self) -> int:
         """Microseconds: no transaction with an earlier commit time can still arrive."""
         return self.observed - self.lateness_bound

@@ -46,7 +46,7 @@ def retire(opened: Database, held: Writer | None, writers: Sequence[str]) -> Ret
     """
     view = opened.look().view
     refuse_unfit(view, opened.name, writers)
-    if held is None or not {*writers} - _sealed(view):
+    if held is None or not {*writers} - view.sealed:
         return Retired(_found(view, writers))
     written = held.checkpoint(scope="all", retire=writers)
     after = opened.look().view
@@ -56,11 +56,8 @@ def retire(opened: Database, held: Writer | None, writers: Sequence[str]) -> Ret
     return Retired(found, seals_at, written)
 
 
-def _sealed(view: LogView) -> frozenset[str]:
-    return frozenset[str]().union(*(checkpoint.sealed for checkpoint in view.checkpoints))
-
-
 def _found(view: LogView, writers: Sequence[str]) -> tuple[RetiredWriter, ...]:
     last = {writer: last_commit(view, writer) for writer in writers}
-    sealed = _sealed(view)
-    return tuple(RetiredWriter(w, head.revision, head.commit_time, w in view.retired, w in sealed) for w, head in last.items())
+    return tuple(
+        RetiredWriter(w, head.revision, head.commit_time, w in view.retired, w in view.sealed) for w, head in last.items()
+    )

@@ -218,6 +218,9 @@ def test_data_tables_are_read_as_one_and_keys_tell_rows_apart_within_a_catalog(b
     both.members[0].data("cpu", writer="w").delete_where({"host": "a"})
     assert [row[1] for row in shown(both.data("cpu").scan(columns=["host", "v"]))] == [11]
     assert len(shown(both.data("cpu").scan(version=before))) == 2
+    assert not hasattr(both.data("cpu"), "append")
+    with pytest.raises(InvalidOption, match=r"members\[0\]\.data\('cpu'\)\.append"):
+        both.data("cpu").append([{"host": "b"}])
 
 
 def test_a_catalog_that_is_not_there_or_lacks_the_database_is_named(places: list[str], tmp_path: Path) -> None:
