@@ -20,7 +20,9 @@ A row's way, package by package (docs/architecture.md):
 ``errors``, ``clock``, ``limits``, ``cache`` and ``parallel`` are used everywhere, ``v1`` is generated.
 """
 
-from .catalog import Catalog
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .errors import (
     AccessDenied,
     BrokenSystem,
@@ -67,7 +69,10 @@ from .errors import (
     WriterBusy,
     WriterRetired,
 )
-from .state.conditions import between, prefix
+
+if TYPE_CHECKING:
+    from .catalog import Catalog
+    from .state.conditions import between, prefix
 
 __all__ = [
     "AccessDenied",
@@ -118,3 +123,17 @@ __all__ = [
     "between",
     "prefix",
 ]
+
+_WITH_ARROW = {"Catalog": ".catalog", "between": ".state.conditions", "prefix": ".state.conditions"}
+"""What stands on Arrow, and where: it is imported when it is first asked for, since every module of the package imports the package."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_ARROW:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_WITH_ARROW[name], __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

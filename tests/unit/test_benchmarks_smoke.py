@@ -83,7 +83,7 @@ MEASURES = {
     "engines": 8,
     "harvest": 2,
     "memory": 1,
-    "commands": 4,
+    "commands": 6,
     "checkpoints": 7,
     "levels": 8,
     "iox": 18,

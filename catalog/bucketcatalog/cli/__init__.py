@@ -18,6 +18,7 @@
     tables        ``tables``
     tag           ``tag``
     verify        ``verify`` and ``repair``
+    version       ``--version``
     commands      puts them together
 
 Exit codes: 0, 1 (the operation failed; one line on standard error with the error's code and the next step), 2 (wrong usage). With
@@ -26,54 +27,80 @@ Exit codes: 0, 1 (the operation failed; one line on standard error with the erro
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    from ..console.app import Commands, Whose
 
 __all__ = ["main", "run"]
+
+_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code, and raises nothing."""
     from ..console.app import run as run_program
-    from .commands import NAME, app, whose
+    from .version import NAME
 
-    return run_program(app(arguments), arguments, name=NAME, whose=whose)
+    commands, whose = _asked_for(arguments)
+    return run_program(commands, arguments, name=NAME, whose=whose)
 
 
 def main() -> None:
     """The entry point of the program ``bucketcatalog``."""
     try:
         # Imported here: it takes a while, in which people change their minds.
-        _without_pandas()
         from ..console.app import main as run_program
-        from .commands import NAME, app, whose
+        from ..console.app import starting
+        from .version import NAME, is_all_of
 
-        program = app(sys.argv[1:])
+        with starting():
+            if not is_all_of(sys.argv[1:]):
+                _import_arrow()
+            commands, whose = _asked_for(sys.argv[1:])
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(128 + signal.SIGINT)  # as shells have it
-    run_program(program, name=NAME, whose=whose)
+    run_program(commands, name=NAME, whose=whose)
 
 
-def _without_pandas() -> None:
-    """Answer Arrow's question, which it asks once, whether there is pandas with no.
+def _asked_for(arguments: Sequence[str]) -> tuple[Commands, Whose]:
+    """What runs these arguments, and who says whose command that is."""
+    from .version import is_all_of, print_version
 
-    Where it is installed Arrow imports it with the first array that is made, which takes longer than most commands do, only to see that
-    nothing is pandas' own. Whoever imports it, or calls ``to_pandas``, gets it as ever.
+    if is_all_of(arguments):
+        return print_version, lambda _: None
+    from .commands import app, whose
+
+    return app(arguments), whose
+
+
+def _import_arrow() -> None:
+    """Import Arrow, and NumPy with it, without what takes longer than most commands do and none has a use for.
+
+    NumPy's linear algebra would start a thread for each core; whoever says in the environment how many it is to have gets these. Arrow
+    would import pandas with the first array that is made, where it is installed, only to see that nothing is pandas' own: its question,
+    which it asks once, is answered with no. Whoever imports pandas, or calls ``to_pandas``, gets it as ever.
     """
+    is_said = _THREADS in os.environ
+    os.environ.setdefault(_THREADS, "1")
     sys.meta_path.insert(0, _NoPandas)
     try:
+        import pyarrow as pa
+
         pa.array([])
     finally:
         sys.meta_path.remove(_NoPandas)
+        if not is_said:
+            del os.environ[_THREADS]  # other programs, which are started from here, have a use for them
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
     """Finds everything but pandas, which is not there."""
 
     @classmethod

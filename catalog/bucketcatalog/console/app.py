@@ -1,6 +1,7 @@
 """Runs a command and turns whatever ends it into an exit code: 0, 1 for a failed operation, 2 for wrong usage.
 
-Every program that has commands is run here: ``bucketcatalog``, and the jobs on Spark.
+Every program that has commands is run here: ``bucketcatalog``, and the jobs on Spark. What takes long to import is where it is needed:
+not every run comes to have commands, or something to say of a store.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
-
-import typer
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .. import clock
 from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, UsageError
 from ..query.blame import TRACEBACK, failed
-from ..store.filesystem import next_step
-from ..store.secrets import Secrets, has_cut_password
 from .output import PipeClosed, visible
+
+if TYPE_CHECKING:
+    import typer
 
 INTERRUPTED = 128 + signal.SIGINT
 """As shells have it for a program that Ctrl-C ended."""
 _WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _BETWEEN_LINES = 10.0
+Commands = Callable[..., Any]
+"""What a program can do: an app of typer, or whatever else is called as one is, with ``args`` and ``prog_name``."""
 Whose = Callable[[Sequence[str]], tuple[str, str] | None]
 """Says of arguments which system's command they run, and what to call that; None for a command of the program itself."""
 _SECRET = ("--storage-option", "--source-option", "--data-option", "--target-option")
@@ -38,6 +40,8 @@ _SECRET = ("--storage-option", "--source-option", "--data-option", "--target-opt
 
 def program(*, help: str, name: str | None = None, epilog: str | None = None) -> typer.Typer:
     """Something to add commands to, which then looks and behaves as all of this package's programs do."""
+    import typer
+
     return typer.Typer(
         name=name,
         help=help,
@@ -50,7 +54,7 @@ def program(*, help: str, name: str | None = None, epilog: str | None = None) ->
     )
 
 
-def run(commands: typer.Typer, arguments: Sequence[str], *, name: str, whose: Whose = lambda arguments: None) -> int:
+def run(commands: Commands, arguments: Sequence[str], *, name: str, whose: Whose = lambda arguments: None) -> int:
     """Run one of the commands of the program ``name``; returns its exit code, and raises nothing."""
     with warnings.catch_warnings(), _telling_of_waits():
         warnings.showwarning = _Warnings().show
@@ -76,7 +80,18 @@ def run(commands: typer.Typer, arguments: Sequence[str], *, name: str, whose: Wh
             return 1
 
 
-def main(commands: typer.Typer, *, name: str, whose: Whose = lambda arguments: None) -> None:
+@contextmanager
+def starting() -> Iterator[None]:
+    """For a program's imports: nobody looks for garbage among what they make meanwhile, nor later, since all of it stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def main(commands: Commands, *, name: str, whose: Whose = lambda arguments: None) -> None:
     """The entry point of the program ``name``."""
     _open_standard_streams()
     code = run(commands, sys.argv[1:], name=name, whose=whose)
@@ -126,6 +141,8 @@ def _unexpected(error: Exception, whose: tuple[str, str] | None) -> str:
     """What to say of an error that nobody raised on purpose, in a command of the program or of a system and a part of it."""
     if isinstance(error, OSError):
         what = f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}"
+        from ..store.filesystem import next_step
+
         step = "Check the path." if error.errno in _WRONG_PATH else next_step(error)
         return f"[OS] {what}. Next: {step}"
     if whose is not None:
@@ -144,6 +161,8 @@ def _say(line: str) -> None:
 def _public(argument: str) -> str:
     if "://" not in argument:
         return argument
+    from ..store.secrets import Secrets, has_cut_password
+
     return "..." if has_cut_password(argument) else Secrets(argument, {}).public_url
 
 

@@ -1,7 +1,8 @@
 """The systems that are installed: how they are found, and what a catalog has of them.
 
 A system is found by an entry point of the group ``bucketcatalog.systems``, whose name is the system's, and which leads to a ``System``.
-None is imported before somebody asks for a name that the engine has not, for the tables of a snapshot, or for data to be collected.
+None is imported before somebody asks for a name that the engine has not, for the tables of a snapshot, or for data to be collected;
+nor is what only who has a system needs, for every catalog has a ``Registry``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, IncompatibleTable, InvalidOption
@@ -17,16 +17,16 @@ from ..model.tables import Table
 from ..query.blame import blaming, broken, said, shown
 from ..query.database import Beside, declared
 from ..query.snapshot import Reads, Shows, Snapshot
-from ..query.views import SqlView, View, Views
 from ..store.base import Store
-from .fields import IN_CATALOG
-from .jobs import Job
-from .own_code import OwnDeleter, OwnReads, OwnWrites
-from .system import System, installed_points, system_names
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from ..maintain.gc.data import Deleter
+    from ..query.views import SqlView
     from ..write.parts import Writes
+    from .jobs import Job
+    from .system import System
 
 
 def system(name: str, among: Iterable[EntryPoint] | None = None) -> System | None:
@@ -40,6 +40,8 @@ def entry_point(name: str, among: Iterable[EntryPoint] | None = None) -> EntryPo
 
     It is looked for ``among`` these, else among what is installed now.
     """
+    from .system import installed_points
+
     points = installed_points() if among is None else among
     found = sorted((point for point in points if point.name == name), key=lambda point: point.value)
     if len({point.value for point in found}) > 1:
@@ -49,6 +51,8 @@ def entry_point(name: str, among: Iterable[EntryPoint] | None = None) -> EntryPo
 
 
 def _loaded(point: EntryPoint) -> System:
+    from .system import System
+
     name, value = point.name, point.value
     try:
         loaded = point.load()
@@ -89,6 +93,8 @@ class Registry:
 
     @cached_property
     def _points(self) -> tuple[EntryPoint, ...]:
+        from .system import installed_points
+
         return installed_points()
 
     @cached_property
@@ -161,6 +167,8 @@ class Registry:
 
     def keeps_data(self, table: str) -> bool:
         """Whether a system says of its table that data is named by paths in the catalog; one that cannot be used says nothing."""
+        from .fields import IN_CATALOG
+
         before, dot, _ = table.partition(".")
         try:
             owner = self.system(before) if dot else None
@@ -174,6 +182,9 @@ class Registry:
 
     @cached_property
     def _reads(self) -> list[Shows]:
+        from ..query.views import SqlView, View, Views
+        from .own_code import OwnReads
+
         found: list[Shows] = []
         known: dict[str, str] = {}
         for each in self.systems:
@@ -193,6 +204,8 @@ class Registry:
 
     def writes(self, name: str) -> Writes | None:
         """Who takes rows for a name that is no table here, if anybody does; decided by what stands before the dot."""
+        from .own_code import OwnWrites
+
         before, dot, _ = name.partition(".")
         if not dot or self.table(name) is not None:
             return None
@@ -209,18 +222,20 @@ class Registry:
         """What opens names that begin so for Python; ``InvalidOption`` where no installed system does."""
         found = next((each for each in self.systems if each.opens and before in (each.name, *each.names)), None)
         if found is None:
-            raise InvalidOption(
-                f"No installed system opens {before}.NAME.", next_step=f"Choose of {', '.join(system_names()) or 'none'}."
-            )
+            raise InvalidOption(f"No installed system opens {before}.NAME.", next_step=_choose())
         opened: Callable[..., Any] = found.part("opens")
         return opened
 
     def view_names(self, snapshot: Snapshot, systems: Collection[str]) -> list[str]:
         """The views of these systems whose tables are there, whether or not the snapshot shows them; ``InvalidOption`` for no system."""
+        from ..query.views import View
+
         return [v.name for name in systems for v in self._named(name).views if isinstance(v, View) and v.of in snapshot.rows]
 
     def sql_views(self, snapshot: Snapshot, systems: Collection[str]) -> list[SqlView]:
         """The views that SQL says of these systems, and of those that the database has a table of, as far as what they name is there."""
+        from ..query.views import SqlView
+
         shown = [each for each in self.systems if each.name in systems or is_used(each, snapshot)]
         there = {*snapshot.tables, *self.view_names(snapshot, systems)}
         return [v for each in shown for v in each.views if isinstance(v, SqlView) and there.issuperset(v.of)]
@@ -228,9 +243,7 @@ class Registry:
     def _named(self, name: str) -> System:
         found = self.system(name)
         if found is None:
-            raise InvalidOption(
-                f"No system {name!r} is installed.", next_step=f"Choose of {', '.join(system_names()) or 'none'}."
-            )
+            raise InvalidOption(f"No system {name!r} is installed.", next_step=_choose())
         return found
 
     def job(self, name: str) -> Job:
@@ -245,7 +258,9 @@ class Registry:
 
     def deleters(self, store: Store, database: str) -> dict[str, Deleter]:
         """Who deletes the data of systems' tables, by table."""
-        from ..maintain.gc.data import InCatalog  # who only reads has no use for it
+        from ..maintain.gc.data import InCatalog
+        from .fields import IN_CATALOG
+        from .own_code import OwnDeleter
 
         return {
             table: InCatalog(store, database) if how == IN_CATALOG else OwnDeleter(each.name, how, store)
@@ -257,6 +272,13 @@ class Registry:
 def is_used(each: System, snapshot: Snapshot) -> bool:
     """Whether the database has a table of the system."""
     return any(name in snapshot.definitions for name in each.tables)
+
+
+def _choose() -> str:
+    """The next step of who has named a system that is not there."""
+    from .system import system_names
+
+    return f"Choose of {', '.join(system_names()) or 'none'}."
 
 
 def _left_out(view: str, of: str, other: str) -> BrokenSystem:

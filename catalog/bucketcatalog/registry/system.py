@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import IncompatibleTable
 from ..format.definitions import core_tables, tables_of
@@ -21,6 +20,9 @@ from ..query.metadata import METADATA_TABLES
 from ..query.snapshot import DELETED_PREFIX
 from ..query.views import Computed, SqlView, View
 from .fields import DELETER, IN_CATALOG, PARTS, SYSTEM, Requirement
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "bucketcatalog.systems"
 # fmt: off
@@ -221,6 +223,8 @@ def installed_points() -> tuple[EntryPoint, ...]:
 
 @lru_cache(maxsize=4)
 def _points_in(_: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # reads mail, which the metadata of packages are
+
     return tuple(entry_points(group=GROUP))
 
 

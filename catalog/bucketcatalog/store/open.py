@@ -9,16 +9,18 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidOption
 from .base import Store
-from .inventory import Inventory
 from .local import LocalStore
 from .memory import MemoryStore
 from .remote import ATOMIC_PUTS, FsspecStore
 from .remote_failures import extra
 from .s3.options import PROTOCOLS as S3_PROTOCOLS
+
+if TYPE_CHECKING:
+    from .inventory import Inventory
 
 WRITABLE = ATOMIC_PUTS | {"file", *S3_PROTOCOLS}
 """The protocols over which a catalog can be written."""
