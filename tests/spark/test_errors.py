@@ -47,7 +47,7 @@ from .sample import OTHER, OWNER, Sample, objects, read, reader, rows
             {"readChangeFeed": "true", "bucket": "cow"},
             r"\[NOT_FOUND\] There is no bucket 'cow' in database 'photos' at this version",
         ),
-        ({"timestampAsOf": "yesterday"}, r"\[INVALID_TIME\] 'yesterday' is not a time"),
+        ({"timestampAsOf": "tomorrow"}, r"\[INVALID_TIME\] 'tomorrow' is not a time"),
         ({"timestampAsOf": "2999-01-01"}, r"\[INVALID_TIME\] .* after now"),
         ({"versionAsOf": "nightly"}, r"\[INVALID_VERSION\] There is no tag 'nightly'"),
         ({"table": "cows"}, r"\[UNKNOWN_TABLE\] There is no table 'cows'.* Next: Choose one of buckets, "),

@@ -14,7 +14,7 @@ from ..errors import CorruptionError, HistoryPruned, InvalidOption, InvalidTime,
 from ..format.records import TagEntry
 from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
-from ..model.times import Time, parse_causal, parse_time, shown_age, shown_time
+from ..model.times import Time, looks_like_time, parse_causal, parse_time, shown_age, shown_time
 from .ancestry import causal_cut, version_view
 from .between import blamed, rests_on_what_is_gone
 from .discovery import newest_view, view_at
@@ -25,6 +25,9 @@ from .pruned import KeptCheckpoints, is_of_source, kept_is_gone
 from .view import LogView
 
 Version = str | int
+_GIVE_AS_TIME = (
+    "Give it as a time: timestamp=... in Python, the option timestampAsOf (startingTimestamp, endingTimestamp) in Spark."
+)
 
 
 def find_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | None, version: Version | None) -> LogView:
@@ -147,18 +150,24 @@ def _refuse_future(files: LogFiles, time: int) -> None:
 def _cut(files: LogFiles, look: Callable[[], LogView], text: str, horizon: Horizon | None) -> Cut:
     causal = parse_causal(text)
     if causal is None:
-        return _tagged(tags_of(look()).get(text), text) if is_tag_name(text) else Cut.parse(text)
+        if is_tag_name(text):
+            return _tagged(tags_of(look()).get(text), text)
+        if looks_like_time(text):
+            raise InvalidVersion(f"{text!r} is a time, and no version.", next_step=_GIVE_AS_TIME)
+        return Cut.parse(text)
     writer, revision = causal
     return _causal_cut(files, _only_writer(files, revision) if writer is None else writer, revision, horizon)
 
 
 def _tagged(known: TagState | None, name: str) -> Cut:
     """The cut that a tag names."""
+    if known is None and looks_like_time(name):
+        raise InvalidVersion(f"There is no tag {name!r}: it is a time, and no version.", next_step=_GIVE_AS_TIME)
     if known is None:
         raise InvalidVersion(
             f"There is no tag {name!r}, and it is neither a time nor another version.",
-            next_step="See bucketcatalog tag CATALOG for the tags there are. A time is ISO 8601, such as 2024-05-01T12:00:00Z, or @ "
-            "and microseconds; a version is a snapshot's, WRITER@REVISION, a revision or a tag.",
+            next_step="See bucketcatalog tag CATALOG for the tags there are. A version is a snapshot's, WRITER@REVISION, a revision or a "
+            "tag; a time is ISO 8601, such as 2024-05-01T12:00:00Z, what counts from now, such as 24h or yesterday, or @ and microseconds.",
         )
     if known.latest.dropped:
         raise InvalidVersion(

@@ -23,6 +23,8 @@ NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}"
 """The shape of a writer's and of a database's name, wherever it stands in something longer."""
 _NAME = re.compile(NAME, re.ASCII)
 _TAG = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,127}", re.ASCII)
+WORDS_OF_TIME = frozenset({"now", "today", "yesterday"})
+"""Times, wherever a time or a version is given: what is called so would not be found there by its name."""
 _SHAPE = "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot"
 
 COMPACTOR_PREFIX = "compactor-"
@@ -47,6 +49,16 @@ def tag_name(name: str) -> TagName:
 def pin_name(name: str) -> PinName:
     """``name`` as the name of a writer's pin, or ``InvalidName``."""
     return PinName(_checked(name, _NAME, "pin", _SHAPE))
+
+
+def new_tag_name(name: str) -> TagName:
+    """``name`` as the name of a tag that is to be given, or ``InvalidName``: a word that is a time names no version any more."""
+    return TagName(_no_time(tag_name(name), "tag"))
+
+
+def new_pin_name(name: str) -> PinName:
+    """``name`` as the name of a pin that is to be given, or ``InvalidName``, as of a tag."""
+    return PinName(_no_time(pin_name(name), "pin"))
 
 
 def is_tag_name(text: str) -> bool:
@@ -110,6 +122,12 @@ def names_given(given: Iterable[str], what: str, example: str) -> tuple[str, ...
     if not all(isinstance(name, str) for name in found):
         raise InvalidOption(f"The {what} {given!r} are not a list of names.", next_step=f"Give a list, such as {example}.")
     return found
+
+
+def _no_time(name: str, kind: str) -> str:
+    if name.lower() in WORDS_OF_TIME:
+        raise InvalidName(f"{name!r} cannot be the name of a {kind}: it is a time.", next_step="Choose another name.")
+    return name
 
 
 def _checked(name: str, shape: re.Pattern[str], kind: str, rule: str) -> str:

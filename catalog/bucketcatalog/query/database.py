@@ -30,7 +30,7 @@ from ..model.names import MAINTAINER_PREFIX, is_maintainer, is_name
 from ..model.parents import misfit, never_unset
 from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
 from ..model.tables import Column, Table
-from ..model.times import Time
+from ..model.times import Time, settled_time
 from ..store.base import Store
 from .metadata import METADATA_TABLES
 from .seen import Seen
@@ -107,7 +107,7 @@ class Database:
 
         With ``ignore_corruption`` it is one of what can be read.
         """
-        files = self.files
+        files, timestamp = self.files, None if timestamp is None else settled_time(timestamp)
         if ignore_corruption:
             files, view = salvaged(
                 files.store,

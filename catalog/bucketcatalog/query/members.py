@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from ..errors import BucketCatalogError, InvalidOption, InvalidVersion, UnknownTable
+from ..model.times import looks_like_time
 from ..parallel import in_order
 from ..state.conditions import Where, listed
 
@@ -139,6 +140,8 @@ def versions_of(version: Any, names: Sequence[str]) -> Mapping[str, str | None]:
     if not isinstance(found, dict) or sorted(found) != sorted(names) or not all(isinstance(text, str) for text in found.values()):
         raise InvalidVersion(
             f"{version!r:.200} does not name a version of each of {', '.join(names)}.",
-            next_step="Give the version of a snapshot of these catalogs, or a tag that each of them has.",
+            next_step="Give it as a time: timestamp=... in Python, timestampAsOf in Spark."
+            if isinstance(version, str) and looks_like_time(version)
+            else "Give the version of a snapshot of these catalogs, or a tag that each of them has.",
         )
     return found

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from ..format.checkpoints import Checkpoint
 from ..format.runs import SegmentReference, StoredPart
-from ..log.between import still_there
 from ..log.entries import tags_of
 from ..log.pins import holds_until, pins_in, pins_that_hold
 from ..log.pruned import telling_of_prunes
@@ -25,28 +24,14 @@ from ..state.contents import Contents
 from ..state.plan import Part
 from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
+from ..state.timed import settled
+from .commits import LOG, commits
 from .damage import DAMAGE, damage
 from .in_html import Plan, read_html, rows_html
 from .reads import InBatches
 
-_MAP = pa.map_(pa.string(), pa.string())
 SCHEMAS = {
-    "log": pa.schema(
-        [
-            pa.field("writer", pa.string(), False),
-            pa.field("revision", pa.int64(), False),
-            pa.field("uuid", pa.string(), False),
-            pa.field("commit_timestamp", TIMESTAMP, False),
-            pa.field("operation", pa.string()),
-            pa.field("metadata", _MAP),
-            pa.field("app_id", pa.string()),
-            pa.field("app_version", pa.int64()),
-            pa.field("events", pa.int64(), False),
-            pa.field("bytes", pa.int64(), False),
-            pa.field("parents", pa.list_(pa.string())),
-            pa.field("version", pa.string(), False),
-        ]
-    ),
+    "log": LOG,
     "writers": pa.schema(
         [
             pa.field("writer", pa.string(), False),
@@ -154,10 +139,10 @@ class MetadataScan(InBatches):
     def __init__(self, contents: Contents, name: str, *, columns: Sequence[str] | None, where: Where) -> None:
         self._contents = contents
         self._name = name
-        self._where = where
         self._shape = Table(name, (), ())
         every = SCHEMAS[name]
-        check(self._shape, where, every)
+        self._where = settled(where, every, name)
+        check(self._shape, self._where, every)
         self._schema = chosen(name, every, every.names if columns is None else columns)
 
     @property
@@ -178,10 +163,6 @@ class MetadataScan(InBatches):
         """The rows in batches."""
         yield from self.to_arrow().to_batches()
 
-    def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame; needs pandas."""
-        return self.to_arrow().to_pandas()
-
     def explain(self) -> str:
         """What the scan reads."""
         return Plan(f"table {self._name}: derived from the log and the checkpoints")
@@ -193,27 +174,6 @@ class MetadataScan(InBatches):
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMAS[name])
-
-
-def _log(contents: Contents) -> pa.Table:
-    rows = [
-        {
-            "writer": t.writer,
-            "revision": t.revision,
-            "uuid": uuid_text(t.uuid),
-            "commit_timestamp": t.commit_time,
-            "operation": "(set aside)" if t.set_aside else "(cannot be read)" if t.lost else t.operation or None,
-            "metadata": sorted(t.metadata.items()) or None,
-            "app_id": t.application.id if t.application else None,
-            "app_version": t.application.version if t.application else None,
-            "events": t.events,
-            "bytes": t.size,
-            "parents": [uuid_text(link.uuid) for link in t.parents],
-            "version": f"{t.writer}@{t.revision}",
-        }
-        for t in still_there(contents.files, contents.view)
-    ]
-    return _table("log", rows)
 
 
 def _writers(contents: Contents) -> pa.Table:
@@ -378,7 +338,7 @@ def _pins(contents: Contents) -> pa.Table:
 
 
 _READERS: dict[str, Callable[[Contents], pa.Table]] = {
-    "log": _log,
+    "log": commits,
     "writers": _writers,
     "checkpoints": _checkpoints,
     "segments": _segments,

@@ -25,6 +25,7 @@ from ..model.keys import after_prefix
 from ..model.tables import Table
 from ..model.times import datetime_of, parse_time
 from ..state.conditions import Between, Prefix, Where, allowed_values, check, listed, matching
+from ..state.timed import settled
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,15 @@ class Wanted:
 class RowTest:
     """Conditions on some of the columns of a ``schema``; ``InvalidOption`` for a column that is not there, or what does not fit.
 
-    ``name`` is what the rows are of, as errors say it.
+    ``name`` is what the rows are of, as errors say it. ``where`` has values of the columns' types for what was given, and times that do not
+    count from ``now`` any more: given these, another test is the same.
     """
 
-    def __init__(self, name: str, where: Where, schema: pa.Schema) -> None:
+    def __init__(self, name: str, where: Where, schema: pa.Schema, now: int | None = None) -> None:
         self._table = Table(name, (), ())
         self.where: Where = {
             column: _exactly(_of_text(name, column, condition, schema), _kind(column, schema))
-            for column, condition in where.items()
+            for column, condition in settled(where, schema, name, now).items()
         }
         check(self._table, self.where, schema)
         for column, condition in self.where.items():
@@ -134,18 +136,18 @@ class Comparison:
         """Whether it allows what is not named."""
         return self.comparison in _NEGATIVE
 
-    def test(self, name: str, schema: pa.Schema) -> RowTest:
+    def test(self, name: str, schema: pa.Schema, now: int | None = None) -> RowTest:
         """What has to be so; of a negative one, what must not. ``InvalidOption`` where it does not fit the column."""
-        return RowTest(name, {self.column: self._condition()}, schema)
+        return RowTest(name, {self.column: self._condition()}, schema, now)
 
     def of(self, name: str, rows: pa.Table) -> pa.ChunkedArray:
         """For each row whether it meets the condition."""
         found = self.test(name, rows.schema.remove_metadata()).of(rows)
         return pc.and_(pc.invert(found), rows.column(self.column).is_valid()) if self.is_negative else found
 
-    def as_tested(self, name: str, schema: pa.Schema) -> Comparison:
+    def as_tested(self, name: str, schema: pa.Schema, now: int | None = None) -> Comparison:
         """The same with values that its column may have, of what people write; for what it has not, in another word."""
-        (found,) = _said(self.column, self.test(name, schema).where[self.column])
+        (found,) = _said(self.column, self.test(name, schema, now).where[self.column])
         return replace(found, comparison=_OPPOSITE[found.comparison]) if self.is_negative else found
 
     def _condition(self) -> Any:
@@ -282,7 +284,7 @@ def _is_written_as_text(kind: pa.DataType) -> bool:
 
 
 def _value(given: Any, kind: pa.DataType) -> Any:
-    if pa.types.is_timestamp(kind) and isinstance(given, (str, datetime.datetime)):
+    if pa.types.is_timestamp(kind) and isinstance(given, datetime.datetime):
         moment = datetime_of(parse_time(given))
         return moment if kind.tz is not None else moment.replace(tzinfo=None)
     if not isinstance(given, str):

@@ -18,6 +18,7 @@ from ..model.arrays import one_chunk
 from ..model.render import REQUESTED, chosen, output_schema
 from ..model.tables import Table
 from ..state.conditions import Where, allowed_values, check, matching
+from ..state.timed import settled
 from ..store.base import Store
 from .blame import Problem, blaming, failed, shown
 from .files import Files
@@ -93,7 +94,8 @@ class View:
                 "Compute it of a column of the key, whatever that holds",
             )
         try:
-            check(table, self.where, output_schema(table, tombstones=tombstones, columns=[*every, *REQUESTED]))
+            known = output_schema(table, tombstones=tombstones, columns=[*every, *REQUESTED])
+            check(table, settled(self.where, known, table.name), known)
         except InvalidOption as error:
             return Problem(f"has a condition that cannot be met: {error.message}", error.next_step)
         return None if self.columns else Problem("has no columns", "Name those that it is to show")
@@ -235,6 +237,7 @@ class ViewScan(Read):
         table = every.task.table
         self._available = pa.schema([*_fields(view, every.available), *(every.available.field(name) for name in REQUESTED)])
         schema = chosen(view.name, self._available, list(view.columns) if columns is None else columns)
+        where = settled(where, self._available, view.name)
         check(_as_called(view, table), where, self._available)  # in the view's own words, whoever will check it on rows
         pushed, below, rest = _divided(view, where, self._available)
         shown = dict.fromkeys(column for name in [*schema.names, *rest] for column in view.needs(name))

@@ -5,6 +5,7 @@ Before it comes the log, which says what there is; after it checkpoints, which w
 ::
 
     conditions    conditions as key ranges and masks
+    timed         text for times in conditions, parsed once
     indexes       the blocks of a run in a range, by bisection, and the cache of indexes
     plan          slices of keys and what can hold their rows
     shares        slices that travel to who reads or merges them

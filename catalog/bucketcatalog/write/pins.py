@@ -15,7 +15,7 @@ from ..log.between import refuse_pruned
 from ..log.pins import pins_in
 from ..log.versions import Version, telling_to_begin_anew
 from ..model.html import html_facts
-from ..model.names import is_maintainer, pin_name
+from ..model.names import is_maintainer, new_pin_name, pin_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
 from .tags import adds_no_event
@@ -54,7 +54,7 @@ def pinning(database: Database, writer: str, name: str, timestamp: Time | None, 
     ``HistoryPruned`` where what was committed after that cut may have been deleted. The cut is read first, so that the transaction
     comes after all of it.
     """
-    name = pin_name(name)
+    name = new_pin_name(name)
     is_now = timestamp is None and version is None
     with telling_to_begin_anew():
         target = database.snapshot(timestamp, version, strict=False).view

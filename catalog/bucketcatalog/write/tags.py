@@ -17,7 +17,7 @@ from ..log.horizon import Horizon
 from ..log.versions import Version
 from ..model.cuts import Cut, Ref
 from ..model.html import html_facts
-from ..model.names import is_data_writer, is_maintainer, tag_name
+from ..model.names import is_data_writer, is_maintainer, new_tag_name, tag_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
 
@@ -68,7 +68,7 @@ def giving(
     """
     is_now = timestamp is None and version is None
     target = database.snapshot(timestamp, version, strict=False).view
-    known = tags_of(target if is_now else database.view()).get(tag_name(name))
+    known = tags_of(target if is_now else database.view()).get(new_tag_name(name))
     cut = without_ancestors(database.files, target.cut)
     if known is None:
         return Decided(TagEntry(name, cut))

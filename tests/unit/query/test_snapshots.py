@@ -110,7 +110,7 @@ class TestTimes:
                 world.snapshot(timestamp=time)
 
     @pytest.mark.parametrize(
-        "time", ["", "yesterday", "@", "@x", "@1.5", "2024-13-01", "\ud800", "@" + "9" * 19, 5, 1.5, b"2024"]
+        "time", ["", "tomorrow", "1 fortnight", "@", "@x", "@1.5", "2024-13-01", "\ud800", "@" + "9" * 19, 5, 1.5, b"2024"]
     )
     def test_what_is_no_time_is_refused(self, world: World, writer: Writer, time: Any) -> None:
         put(world, writer, "a")

@@ -194,7 +194,8 @@ def plan(snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: M
     """The plan of a read; ``InvalidOption`` for a column that no file has, ``SchemaConflict`` and ``KeyConflict`` for files that differ."""
     shape, table, snapshot = live.merged(on), live.table, as_declared(snapshot)
     schema = chosen(f"{BEGINS}{table}", available_of(shape.schema), shape.schema.names if columns is None else columns)
-    asked = DataAsked(table, schema, tuple(where.items()), shape.schema, live.key_columns, live.conditions, live.by_schema)
+    test = RowTest(f"{BEGINS}{table}", where, available_of(shape.schema))  # once: what counts from now is kept as it was
+    asked = DataAsked(table, schema, tuple(test.where.items()), shape.schema, live.key_columns, live.conditions, live.by_schema)
     found = pruned(snapshot, live, asked.test, shape.schema, asked.key_columns or None)
     is_shown = np.asarray(pc.invert(pc.is_in(live.files["schema"], value_set=pa.array(list(shape.skipped), pa.string()))))
     kept = np.flatnonzero(found.kept & is_shown & live.is_left)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...errors import CorruptionError, InvalidOption
 from ...model.arrays import EXACT
-from ...model.times import datetime_of, iso, parse_time
+from ...model.times import datetime_of, iso, kept_time
 from ...model.widening import widened
 from ...query.row_tests import COMPARISONS, Comparison
 from ...query.snapshot import Snapshot
@@ -126,12 +126,14 @@ def delete_rows(
     return made
 
 
-def settled(condition: Comparison, table: str, columns: pa.Schema) -> Comparison:
-    """The condition with its values as its column has them, so that it says the same whatever the column's type becomes.
+def settled(condition: Comparison, table: str, columns: pa.Schema, now: int) -> Comparison:
+    """The condition with its values as its column has them, so that it says the same whatever the column's type becomes, and whenever.
+
+    Times that count from now count from ``now``.
 
     ``InvalidOption`` for a column that the table does not have, or a value that does not fit it.
     """
-    tested = condition.as_tested(table, columns)
+    tested = condition.as_tested(table, columns, now)
     if tested.value is None or tested.comparison == "starts with":
         return tested
     kind = columns.field(condition.column).type
@@ -223,7 +225,7 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     if not isinstance(value, str):
         return value
     if pa.types.is_timestamp(kind):
-        moment = datetime_of(parse_time(value))
+        moment = datetime_of(kept_time(value))
         return moment if kind.tz is not None else moment.replace(tzinfo=None)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return base64.b64decode(value)

@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ... import clock
 from ...catalog import DEFAULT_DATABASE, Catalog
 from ...clock import now_us
 from ...errors import InvalidOption, NotFound, UnknownTable
@@ -159,7 +160,8 @@ class DataTable:
         with self._changing() as (writer, live, snapshot):
             live.refuse_outside_of_key(conditions)
             columns = live.merged("cast").schema
-            conditions = tuple(settled(each, self.name, columns) for each in conditions)
+            now = clock.now_us()
+            conditions = tuple(settled(each, self.name, columns, now) for each in conditions)
             found = may_have(snapshot, live, conditions, columns)
             if not len(found):
                 return None

@@ -20,7 +20,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ...errors import InvalidOption, InvalidTime
-from ...model.times import datetime_of, iso, micros, parse_time
+from ...model.times import datetime_of, is_relative, iso, micros, parse_time
 from ...model.uuids import uuid_value
 from .errors import ObjectNotFound, PreconditionFailedError
 
@@ -124,7 +124,7 @@ def _plain(tag: str) -> str:
 
 def _time(name: str, value: Any) -> int:
     try:
-        if isinstance(value, str) and value.strip()[:1].isalpha():
+        if isinstance(value, str) and value.strip()[:1].isalpha() and not is_relative(value):
             return micros(parsedate_to_datetime(value.strip())) + _REST_OF_SECOND
         if isinstance(value, str | datetime.datetime):
             return micros(datetime_of(parse_time(value)))

@@ -81,10 +81,10 @@ def test_a_dry_run_counts_and_shows_keys_and_writes_nothing(world: World, past: 
 def test_a_time_or_a_tag_can_be_restored_to_and_a_restore_be_undone(world: World, past: Committed) -> None:
     then, now = rows(world.snapshot(version=past.version)), rows(world.snapshot())
     with world.writer(MAINTAINER) as held:
-        held.tag("now")
+        held.tag("as-it-is")
     restore(world, past.commit_time)
     assert rows(world.snapshot()) == then
-    restore(world, "now")
+    restore(world, "as-it-is")
     assert rows(world.snapshot()) == now
 
 

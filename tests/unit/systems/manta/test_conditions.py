@@ -246,7 +246,7 @@ def test_what_is_no_tag_is_refused(name: str, value: Any) -> None:
     "value",
     [
         "",
-        "yesterday",
+        "tomorrow",
         "Thu, 32 Oct 2020 10:00:00 GMT",
         "Thu, 01 Oct 2020",
         "2020-13-01",
@@ -288,3 +288,15 @@ def test_a_condition_is_about_one_owners_object(node: Manta) -> None:
     with pytest.raises(ObjectNotFound):
         node.getobject(**obj("a"), conditions={"if-match": ID_1})
     assert node.getobject(**obj("a") | {"owner": ID_2}, conditions={"if-match": ID_1})["owner"] != OWNER
+
+
+def test_a_time_may_count_from_now_and_then_does_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.datetime(2020, 10, 2, 10, tzinfo=datetime.UTC)
+    monkeypatch.setattr("bucketcatalog.clock.now_us", lambda: int(now.timestamp()) * 1_000_000)
+    since = Conditions.of({"if-modified-since": "2 days ago", "if-unmodified-since": "Today"})
+    assert since.if_modified_since == int(now.timestamp() - 2 * 86_400) * 1_000_000
+    assert since.if_unmodified_since == int(now.timestamp() - 10 * 3_600) * 1_000_000
+    since.check("a", FOUND)
+    assert failure(if_modified_since="now")
+    with pytest.raises(InvalidOption, match="is no time for"):
+        Conditions.of({"if-modified-since": "2 fortnights ago"})

@@ -43,6 +43,11 @@ BESIDE = {
     "parts": 3,
     "file_type": "symlink",
     "link_target": "b",
+    "uid": 1,
+    "gid": 2,
+    "mode": 0o600,
+    "inode": (1 << 64) - 1,
+    "links": 3,
 }
 """What the engine's table has beside the columns of the RFD."""
 

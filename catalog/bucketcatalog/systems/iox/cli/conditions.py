@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .... import clock
 from ....errors import InvalidOption
 from ....model.times import datetime_of, parse_time
 from ....query.row_tests import COMPARISONS, Comparison
@@ -65,7 +66,10 @@ def in_range(column: str, since: str | None, until: str | None, table: str, colu
         )
     kind = columns.field(column).type
     ends = [(comparison, end) for comparison, end in ((">=", since), ("<", until)) if end is not None]
-    return [_fitting(Comparison(column, each, _typed(_Written(end, True), column, kind)), table, columns) for each, end in ends]
+    now = clock.now_us()
+    return [
+        _fitting(Comparison(column, each, _typed(_Written(end, True), column, kind, now)), table, columns) for each, end in ends
+    ]
 
 
 def _fitting(found: Comparison, table: str, columns: pa.Schema) -> Comparison:
@@ -132,7 +136,7 @@ def _written(found: re.Match[str]) -> _Written:
     return _Written(quoted[1:-1].replace(quoted[0] * 2, quoted[0]), True)
 
 
-def _typed(written: _Written, column: str, kind: pa.DataType) -> Any:
+def _typed(written: _Written, column: str, kind: pa.DataType, now: int | None = None) -> Any:
     """The value as the type has it; ``InvalidOption`` where it has none that is written so."""
     made = next((make for is_one, make in _MADE if is_one(kind)), None)
     if made is None:
@@ -147,7 +151,7 @@ def _typed(written: _Written, column: str, kind: pa.DataType) -> Any:
             next_step=f'Write "{column} OP \'TEXT\'", one condition in each --where; for what is null "{column} is null".',
         )
     try:
-        return made(text)
+        return datetime_of(parse_time(text, now)) if pa.types.is_timestamp(kind) else made(text)
     except (ValueError, ArithmeticError):
         raise InvalidOption(
             f"Column {column!r} is {kind}, and {text!r} is none.", next_step=f"Write one, such as {_example(kind)}."
