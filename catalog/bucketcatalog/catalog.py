@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from . import clock, limits
 from .errors import CatalogWarning, InvalidOption, StoreError
-from .federation import Federation, each_given
 from .limits import DEFAULT_LIMITS, Limits
 from .log.ancestry import version_view
 from .log.files import LogFiles
@@ -31,17 +31,15 @@ from .model.names import (
     is_maintainer,
     maintainer_id,
     names_given,
+    new_pin_name,
+    new_tag_name,
     pin_name,
     tag_name,
     writer_id,
 )
-from .model.times import Age, Time, age_micros
-from .query.changes import Changes, changed_table, changes_between
+from .model.times import Age, Moment, Time, age_micros, refuse_reversed_times, span_of
 from .query.database import Database, databases_in, require
-from .query.difference import Diff
-from .query.info import Information, describe
 from .query.snapshot import Snapshot
-from .registry import RunTasks, in_turn
 from .registry.installed import Registry
 from .state.conditions import Where
 from .store import Store
@@ -59,13 +57,19 @@ if TYPE_CHECKING:
     from .maintain.restore import Restored
     from .maintain.retire import Retired
     from .maintain.verify.findings import Finding
+    from .query.changes import Changes
+    from .query.difference import Diff
+    from .query.info import Information
+    from .query.looked_up import LookedUp
+    from .registry.jobs import RunTasks
     from .write.commit import Committed
     from .write.declaring import CreatedTable
     from .write.pins import Pin
     from .write.tags import Tag
     from .write.writer import Writer
 
-# What writers and maintainers do is imported where it is asked for: who reads starts the sooner for it.
+# What writers and maintainers do is imported where it is asked for, and so is what more than one cut or catalog is read by: who takes a
+# first look starts the sooner for it.
 
 DEFAULT_DATABASE = "default"
 Place = str | os.PathLike[str] | Store
@@ -91,6 +95,8 @@ class Catalog:
         Each of these has its options where they are a list too, or a mapping by the names.
         """
         if isinstance(url, (list, tuple, Mapping)):
+            from .federation import Federation, each_given
+
             given = each_given(url, storage_options)
             return Federation.of(given, [cls(each.place, storage_options=each.options) for each in given])
         if not isinstance(storage_options, Mapping | None):
@@ -167,6 +173,11 @@ class Catalog:
         id: str | None = None,
         keep_tombstones: bool | None = None,
         tombstone_retention: Age | None = None,
+        minimum: Mapping[str, int | None] | None = None,
+        maximum: Mapping[str, int | None] | None = None,
+        allowed: Mapping[str, Iterable[str | int] | None] | None = None,
+        parent: tuple[str, str] | None = None,
+        parent_must_exist: bool | None = None,
         rename: Mapping[str, str] | None = None,
         remove: Iterable[str] = (),
         database: str = DEFAULT_DATABASE,
@@ -176,6 +187,8 @@ class Catalog:
 
         Called again it changes the table to the schema: what is new is added, what is left out has to be named in ``remove``, and
         ``rename`` maps old names to new ones. What is None stays as it is; tombstones are kept by default. Returns the table's ``.proto``.
+        Rows with values below a column's ``minimum``, above its ``maximum`` or not ``allowed`` are refused; a limit that is None is none.
+        ``parent`` is a table and the column that has the id of a row of it, which ``parent_must_exist`` when rows that name it are put.
         Nothing is committed where the table is so already; it is by a maintainer, by default this machine's, and of a ``writer`` that is
         none new columns alone count, unless it has made the table.
 
@@ -191,6 +204,11 @@ class Catalog:
             id=id,
             keep_tombstones=keep_tombstones,
             tombstone_retention=tombstone_retention,
+            minimum=minimum,
+            maximum=maximum,
+            allowed=allowed,
+            parent=parent,
+            parent_must_exist=parent_must_exist,
             rename=rename,
             remove=remove,
         )
@@ -253,6 +271,8 @@ class Catalog:
 
     def info(self, *, database: str | None = None, progress: Callable[[int], None] | None = None) -> Information:
         """What a database is, how large, how old, and what needs doing; ``progress`` is told how many rows were counted so far."""
+        from .query.info import describe
+
         return describe(self.snapshot(database=database), self.url, progress or (lambda _: None))
 
     def changes(
@@ -260,43 +280,74 @@ class Catalog:
         *,
         database: str | None = None,
         table: str = "objects",
-        start: Version | None = None,
-        end: Version | None = None,
+        start: Time | Version | None = None,
+        end: Time | Version | None = None,
+        columns: Sequence[str] | None = None,
         where: Where | None = None,
+        bucket: str | None = None,
+        owner: str | uuid.UUID | None = None,
+        prefix: str | None = None,
+        pre_images: bool | Sequence[str] = False,
         ignore_set_aside: bool = False,
         ignore_corruption: bool = False,
-    ) -> Changes:
-        """Every event of a table after the cut ``start`` (without one: from the beginning) up to ``end`` (without one: now).
+    ) -> Changes | LookedUp:
+        """Every event of a table after the time or version ``start`` (without one: from the beginning) up to ``end`` (without one: now).
 
-        ``where`` has conditions on columns of its key, as a scan takes them: blocks of other keys are not read.
+        ``where`` has conditions on columns of its key, as a scan takes them, and ``bucket``, ``owner`` and ``prefix`` are as of a scan:
+        blocks of other keys are not read. ``pre_images`` adds what each event ended or replaced, ``_before``, with all columns of its row
+        or the ones that are named: what was deleted can be summed. ``columns`` may ask for ``bucket``, ``_operation``, ``_metadata`` too.
 
-        ``InvalidOption`` where the end is the earlier of the two, ``HistoryPruned`` where events after the start may have been deleted,
-        ``SetAsideError`` where events of a file are missing that was set aside, unless that is to be ignored. With ``ignore_corruption``
-        what cannot be read is left out, with a warning.
+        A text that may be either is a time where it looks like one, as on the command line. ``InvalidOption`` where the end is the earlier
+        of the two, ``HistoryPruned`` where events after the start may have been deleted, ``SetAsideError`` where events of a file are
+        missing that was set aside, unless that is to be ignored. With ``ignore_corruption`` what cannot be read is left out, and a warning
+        tells so.
         """
+        from .query.changes import changes_between
+        from .query.named import Place as Named
+
+        span = span_of(start, end)
+        refuse_reversed_times(*span)
         with telling_to_begin_anew():
-            later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
-            since = self._from(later, start)
-            return changes_between(since, later, table, where=where, ignore_set_aside=ignore_set_aside)
+            since, later = self._between(database, *span, ignore_corruption=ignore_corruption)
+            found = changes_between(
+                since,
+                later,
+                table,
+                where=where,
+                place=Named(bucket, owner, prefix),
+                pre_images=pre_images,
+                ignore_set_aside=ignore_set_aside,
+            )
+        return found if columns is None else found.only(names_given(columns, "columns", "columns=['name']"))
 
     def diff(
         self,
         *,
         database: str | None = None,
         table: str = "objects",
-        start: Version | None = None,
-        end: Version | None = None,
+        start: Time | Version | None = None,
+        end: Time | Version | None = None,
+        columns: Sequence[str] | None = None,
         where: Where | None = None,
+        bucket: str | None = None,
+        owner: str | uuid.UUID | None = None,
+        prefix: str | None = None,
+        pre_images: bool | Sequence[str] = False,
         ignore_corruption: bool = False,
-    ) -> Diff:
-        """The net difference of a table between the cuts ``start`` (without one: nothing) and ``end`` (without one: now).
+    ) -> Diff | LookedUp:
+        """The net difference of a table between ``start`` (without one: nothing) and ``end`` (without one: now), as of ``changes``.
 
-        ``where`` has conditions on columns of its key, as a scan takes them: other ranges of keys are not read.
-
-        With ``ignore_corruption`` keys of which either lacks rows are left out, with a warning.
+        With ``pre_images`` also the earlier row, in ``_before``. With ``ignore_corruption`` keys of which either lacks rows are left out,
+        with a warning.
         """
-        later = self.snapshot(database=database, version=end, ignore_corruption=ignore_corruption)
-        return Diff.between(self._from(later, start), later, changed_table(later, table), where)
+        from .query.changes import changed_table
+        from .query.difference import Diff
+        from .query.named import Place as Named
+
+        since, later = self._between(database, *span_of(start, end), ignore_corruption=ignore_corruption)
+        place = Named(bucket, owner, prefix)
+        found = Diff.between(since, later, changed_table(later, table), where, place=place, pre_images=pre_images)
+        return found if columns is None else found.only(names_given(columns, "columns", "columns=['name']"))
 
     def tag(
         self,
@@ -312,7 +363,7 @@ class Catalog:
 
         It is committed by a maintainer, by default this machine's; see ``Writer.tag``.
         """
-        tag_name(name)
+        new_tag_name(name)
         with self._maintainer(self._existing(database), writer) as held:
             return held.tag(name, timestamp=timestamp, version=version, replace=replace)
 
@@ -336,7 +387,7 @@ class Catalog:
         It is committed by a maintainer, by default this machine's, and holds until it is dropped; who follows changes gives a pin of its
         own writer instead, which ends by itself. See ``Writer.pin``.
         """
-        pin_name(name)
+        new_pin_name(name)
         with self._maintainer(self._existing(database), writer) as held:
             return held.pin(name, timestamp=timestamp, version=version)
 
@@ -570,7 +621,7 @@ class Catalog:
         database: str | None = None,
         writer: str | None = None,
         clock: Callable[[], int] = clock.now_us,
-        run: RunTasks = in_turn,
+        run: RunTasks | None = None,
         **options: Any,
     ) -> Any:
         """Run a job of an installed system, called ``SYSTEM.JOB``, with its own options; returns what the job does.
@@ -579,13 +630,15 @@ class Catalog:
         returns what each came to, by default in this process. ``InvalidOption`` for an option that the job does not
         take; ``StaleRead`` where it took so long that what its tasks wrote may have been taken for orphans when its commit lands.
         """
+        from .registry.jobs import in_turn
+
         found = self.registry.job(job)
         if writer is not None and not (is_maintainer(writer_id(writer)) or is_compactor(writer)):
             raise InvalidOption(
                 f"{writer!r} is not a compactor or a maintainer, who do jobs.", next_step=f"Call it {found.role}NAME."
             )
         with self._maintainer(self._existing(database), writer, clock, found.role) as held:
-            return found.done(job, held, run, options)
+            return found.done(job, held, run or in_turn, options)
 
     def verify(
         self,
@@ -686,14 +739,20 @@ class Catalog:
 
         return host_turn(self.store, database, named=writer, default=host_writer(role))
 
-    def _from(self, later: Snapshot, start: Version | None) -> Snapshot:
-        """The snapshot that a comparison with ``later`` starts from, read with its definitions; without a version the empty one."""
-        if start is None:
-            view = replace(version_view(later.files, Cut()), horizon=later.view.horizon)
-        else:
-            reads_on = later.files.on_damage.reads_on
-            view = self.snapshot(database=later.database, version=start, ignore_corruption=reads_on).view
-        return Snapshot(later.files, view, later.definitions)
+    def _between(self, database: str | None, start: Moment, end: Moment, *, ignore_corruption: bool) -> tuple[Snapshot, Snapshot]:
+        """The snapshots that are compared, both with the definitions of the later one; without a start the empty one.
+
+        What is committed meanwhile must not look as if the start lay after the end, so a start that is a time is read first.
+        """
+        first = None
+        if start.timestamp is not None:
+            database = self.resolve_database(database, ignore_corruption=ignore_corruption)
+            first = self.snapshot(database=database, ignore_corruption=ignore_corruption, **start.asked)
+        later = self.snapshot(database=database, ignore_corruption=ignore_corruption, **end.asked)
+        if first is None and start.given:
+            first = self.snapshot(database=later.database, ignore_corruption=ignore_corruption, **start.asked)
+        view = replace(version_view(later.files, Cut()), horizon=later.view.horizon) if first is None else first.view
+        return Snapshot(later.files, view, later.definitions), later
 
 
 def _warn_of(name: str, error: StoreError) -> None:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 from .errors import InvalidOption
 from .model.names import database_name
-from .model.times import Time
+from .model.times import Moment, Time, refuse_reversed_times, settled_time, span_of
 from .query.changes import Changes
 from .query.database import require
 from .query.difference import Diff
+from .query.looked_up import LookedUp
 from .query.members import of_catalogs, of_each, of_those_with, versions_of
 from .query.reads import refuse_options
 from .query.side_by_side import SideBySide, Snapshots
@@ -32,10 +33,10 @@ class Member(Protocol):
     def snapshot(self) -> Callable[..., Snapshot]: ...
 
     @property
-    def changes(self) -> Callable[..., Changes]: ...
+    def changes(self) -> Callable[..., Changes | LookedUp]: ...
 
     @property
-    def diff(self) -> Callable[..., Diff]: ...
+    def diff(self) -> Callable[..., Diff | LookedUp]: ...
 
 
 class Given(NamedTuple):
@@ -166,9 +167,11 @@ class Federation:
     ) -> Snapshots:
         """The database of each now, at a time, or at a version: that of ``Snapshots``, or a tag that each of them has.
 
-        Without a ``database`` the only one there is. ``DatabaseNotFound`` names a catalog that has no such database.
+        Without a ``database`` the only one there is. A time that counts from now is the same of all.
+        ``DatabaseNotFound`` names a catalog that has no such database.
         """
         versions = self._versions(version)
+        timestamp = None if timestamp is None else settled_time(timestamp)
         found = self.resolve_database(database, ignore_corruption=ignore_corruption)
         return Snapshots(
             of_each(
@@ -188,24 +191,27 @@ class Federation:
         *,
         database: str | None = None,
         table: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         where: Where | None = None,
         ignore_set_aside: bool = False,
         ignore_corruption: bool = False,
         **options: Any,
     ) -> SideBySide:
-        """Every event of a table of each that has it, as ``Catalog.changes``, between versions of ``Snapshots``; in order within a catalog.
+        """Every event of a table of each that has it, as ``Catalog.changes``, between times or versions of ``Snapshots``.
 
+        They are in order within a catalog.
         ``where`` can have ``_catalog`` beside columns of the key.
         """
         refuse_options("changes", options)
+        span = span_of(start, end)
+        refuse_reversed_times(*span)
         return self._between(
             lambda member, **asked: member.changes(ignore_set_aside=ignore_set_aside, **asked),
             table,
             where,
             database=database,
-            ends=(start, end),
+            ends=span,
             ignore_corruption=ignore_corruption,
         )
 
@@ -214,13 +220,13 @@ class Federation:
         *,
         database: str | None = None,
         table: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         where: Where | None = None,
         ignore_corruption: bool = False,
         **options: Any,
     ) -> SideBySide:
-        """The net difference of a table of each that has it, as ``Catalog.diff``, between versions of ``Snapshots``.
+        """The net difference of a table of each that has it, as ``Catalog.diff``, between times or versions of ``Snapshots``.
 
         ``where`` is as of ``changes``.
         """
@@ -230,22 +236,22 @@ class Federation:
             table,
             where,
             database=database,
-            ends=(start, end),
+            ends=span_of(start, end),
             ignore_corruption=ignore_corruption,
         )
 
     def _between(
         self,
-        read: Callable[..., Changes | Diff],
+        read: Callable[..., Changes | Diff | LookedUp],
         table: str | None,
         where: Where | None,
         *,
         database: str | None,
-        ends: tuple[str | None, str | None],
+        ends: tuple[Moment, Moment],
         ignore_corruption: bool,
     ) -> SideBySide:
         conditions, chosen = of_catalogs(asked_for(None, where)[1], self.names)
-        first, last = map(self._versions, ends)
+        first, last = map(self._of_each, ends)
         of = {} if table is None else {"table": table}  # which one it is otherwise is for the catalogs to say
         found = self.resolve_database(database, ignore_corruption=ignore_corruption)
         reads = of_those_with(
@@ -270,7 +276,13 @@ class Federation:
     def _by_name(self) -> dict[str, Member]:
         return dict(zip(self.names, self.members, strict=True))
 
-    def _versions(self, version: str | None) -> Mapping[str, str | None]:
+    def _of_each(self, moment: Moment) -> Mapping[str, Time | None]:
+        """What each catalog is to be read at: the time, or what the version says of it."""
+        if moment.timestamp is not None:
+            return dict.fromkeys(self.names, moment.timestamp)
+        return self._versions(moment.version)
+
+    def _versions(self, version: str | int | None) -> Mapping[str, str | None]:
         return versions_of(version, self.names)
 
 

@@ -6,6 +6,7 @@ Option names are case-insensitive and arrive in lower case; values are always st
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import json
 import os
@@ -13,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from bucketcatalog import InvalidOption
+from bucketcatalog import InvalidOption, clock
 from bucketcatalog.catalog import DEFAULT_DATABASE
-from bucketcatalog.model.names import WriterId, pin_name, writer_id
+from bucketcatalog.model.names import WriterId, new_pin_name, writer_id
+from bucketcatalog.model.times import Moment, Time, parse_time, settled_time, shown_time, span_of
 from bucketcatalog.state.conditions import Where
 
 from .where import where_of, where_text
@@ -39,6 +41,7 @@ _NAMES = (
     "maxPartitionRows",
     "readChangeFeed",
     "readDifference",
+    "preImages",
     "startingVersion",
     "startingTimestamp",
     "endingVersion",
@@ -71,25 +74,16 @@ _EXCLUDE = [
         for name in ("timestampAsOf", "versionAsOf", "onSchemaConflict")
     ),
 ]
-_OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
+_TIMES = frozenset({"timestampasof", "startingtimestamp", "endingtimestamp"})
+_OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "preImages")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A version or a time, as the user wrote it; neither means now, or as a start the beginning."""
-
-    version: str | None = None
-    timestamp: str | None = None
-
-    @property
-    def given(self) -> bool:
-        """Whether either is set."""
-        return self.version is not None or self.timestamp is not None
+_NOT_GIVEN = Moment()
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """A read, as the user asked for it.
+    """A read, as the user asked for it, but for times that count from now: these are settled when the options are parsed.
 
     Without ``columns`` those are read that are shown unasked. ``at`` is the state to read, or with ``changes`` or ``difference`` the end of
     what lies between; ``start`` is meant only there.
@@ -100,10 +94,11 @@ class ReadOptions:
     database: str | None = None
     table: str = "objects"
     columns: tuple[str, ...] | None = None
-    at: Moment = Moment()
-    start: Moment = Moment()
+    at: Moment = _NOT_GIVEN
+    start: Moment = _NOT_GIVEN
     changes: bool = False
     difference: bool = False
+    pre_images: bool | tuple[str, ...] = False
     bucket: str | None = None
     owner: str | None = None
     prefix: str | None = None
@@ -121,7 +116,7 @@ class ReadOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
         """The read that these options ask for; ``InvalidOption`` names the one that cannot be."""
-        given, storage = _given(options, _NAMES)
+        given, storage = _given(settled_options(options), _NAMES)
         _check_combination(given)
         changes, difference = _flag(given, "readChangeFeed"), _flag(given, "readDifference")
         end = "ending{}" if changes or difference else "{}AsOf"
@@ -135,6 +130,7 @@ class ReadOptions:
             start=_moment(given, "starting{}"),
             changes=changes,
             difference=difference,
+            pre_images=_pre_images(given),
             bucket=given.get("bucket"),
             owner=given.get("owner"),
             prefix=given.get("prefix"),
@@ -150,6 +146,8 @@ class ReadOptions:
 class StreamOptions:
     """A stream of events, as the user asked for it: those after ``start``, or all, and ``with_state`` what there was at the start first.
 
+    A time that counts from now is settled when the options are parsed.
+
     ``with_state`` and without a start it begins with what there is when the query first starts. The ``writer``'s ``pin`` keeps what it
     has yet to receive from being pruned; without a ``writer`` it is one called after the pin.
     """
@@ -158,7 +156,7 @@ class StreamOptions:
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     database: str | None = None
     table: str = "objects"
-    start: Moment = Moment()
+    start: Moment = _NOT_GIVEN
     with_state: bool = False
     max_files: int | None = None
     max_bytes: int | None = None
@@ -170,7 +168,7 @@ class StreamOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> StreamOptions:
         """The stream that these options ask for; ``InvalidOption`` names the one that cannot be."""
-        given, storage = _given(options, _NAMES_OF_STREAM)
+        given, storage = _given(settled_options(options), _NAMES_OF_STREAM)
         if "readChangeFeed" in given and not _flag(given, "readChangeFeed"):
             raise InvalidOption("A stream is one of events.", next_step="Set readChangeFeed to true, or leave it out.")
         if "startingVersion" in given and "startingTimestamp" in given:
@@ -189,7 +187,7 @@ class StreamOptions:
             max_bytes=_positive(given, "maxBytesPerTrigger", None),
             ignore_corruption=_flag(given, "ignoreCorruption"),
             max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
-            pin=None if pin is None else pin_name(pin),
+            pin=None if pin is None else new_pin_name(pin),
             writer=writer,
         )
         if pin is not None:
@@ -276,6 +274,29 @@ class WriteOptions:
         )
 
 
+def settled_options(options: Mapping[str, Any], now: int | None = None) -> dict[str, Any]:
+    """The options with times that say the same whenever they are read; all that count from now count from one ``now``.
+
+    ``InvalidTime`` for one that counts too far back.
+    """
+    now = clock.now_us() if now is None else now
+    return {
+        name: settled_time(value, now) if name.lower() in _TIMES and isinstance(value, str) else value
+        for name, value in options.items()
+    }
+
+
+def options_between(start: Time | int | None, end: Time | int | None) -> dict[str, Any]:
+    """The options that say between which times or versions something lies."""
+    found: dict[str, Any] = {}
+    for word, moment in zip(("starting", "ending"), span_of(start, end), strict=True):
+        if moment.version is not None:
+            found[f"{word}Version"] = moment.version
+        if moment.timestamp is not None:
+            found[f"{word}Timestamp"] = moment.timestamp
+    return found
+
+
 def _given(options: Mapping[str, str], names: Sequence[str]) -> tuple[dict[str, str], dict[str, Any]]:
     """The options by the ``names`` of what can be given, and those of the store."""
     known = {name.lower(): name for name in names}
@@ -358,6 +379,13 @@ def _list(given: Mapping[str, str], name: str) -> tuple[str, ...] | None:
     return found
 
 
+def _pre_images(given: Mapping[str, str]) -> bool | tuple[str, ...]:
+    """Whether what was before is asked for, or which columns of it."""
+    if given.get("preImages", "false").strip().lower() in ("true", "false"):
+        return _flag(given, "preImages")
+    return _list(given, "preImages") or False
+
+
 def _flag(given: Mapping[str, str], name: str) -> bool:
     text = given.get(name, "false").strip().lower()
     if text not in ("true", "false"):
@@ -413,14 +441,17 @@ def given_options(
     given = {"path": os.fspath(path)} | ({} if database is None else {"database": database})
     given |= {f"{STORAGE}{name}": _text(value) for name, value in (storage_options or {}).items()}
     options = folded(options)
-    columns, where = options.get("columns"), options.get("where")
-    named = {} if columns is None or isinstance(columns, str) else {"columns": ",".join(columns)}
+    where = options.get("where")
+    lists = ((name, options.get(name)) for name in ("columns", "preImages"))
+    named = {name: ",".join(value) for name, value in lists if value is not None and not isinstance(value, (str, bool))}
     named |= {} if where is None or isinstance(where, str) else {"where": where_text(where)}
     return given | {name: _text(value) for name, value in {**options, **named}.items()}
 
 
 def _text(value: Any) -> str:
     """An option's value as Spark carries it."""
+    if isinstance(value, datetime.datetime):
+        return shown_time(parse_time(value))
     if isinstance(value, (bool, Mapping, list)):
         return json.dumps(value)
     return str(value)

@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bucketcatalog import Catalog, CatalogWarning, InvalidOption
 from bucketcatalog.model.names import names_given
+from bucketcatalog.model.times import Time
 from bucketcatalog.parallel import in_order
 from bucketcatalog.query.metadata import METADATA_TABLES
 from bucketcatalog.query.views import SqlView
 
-from .options import given_options
+from .options import given_options, options_between
 from .reading.frames import Natively, frame_of, frame_to_show
 from .reading.relation import open_relation
 from .reading.side_by_side import Places, Storage, frame_of_each
@@ -74,18 +75,19 @@ def changes(
     database: str | None = None,
     table: str = "objects",
     *,
-    start: str | None = None,
-    end: str | None = None,
+    start: Time | int | None = None,
+    end: Time | int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DataFrame:
-    """Every event of a table after the version ``start`` (without one: from the beginning) up to ``end`` (without one: now), fixed now.
+    """Every event of a table after ``start`` (without one: from the beginning) up to ``end`` (without one: now), fixed now.
+
+    Both are a time or a version, as ``Catalog.changes`` takes them.
 
     ``options`` are those of ``format("bucketcatalog")``, such as ``startingTimestamp``, ``bucket``, or ``columns``, which may be a list.
     """
-    given = given_options(path, database, storage_options, {**options, "readChangeFeed": True, **_ends(start, end)}) | {
-        "table": table
-    }
+    ends = options_between(start, end)
+    given = given_options(path, database, storage_options, {**options, "readChangeFeed": True, **ends}) | {"table": table}
     return frame_of(spark, open_relation(given), Natively())
 
 
@@ -95,23 +97,18 @@ def diff(
     database: str | None = None,
     table: str = "objects",
     *,
-    start: str | None = None,
-    end: str | None = None,
+    start: Time | int | None = None,
+    end: Time | int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DataFrame:
-    """The net difference of a table between the versions ``start`` (without one: nothing) and ``end`` (without one: now), fixed now.
+    """The net difference of a table between ``start`` (without one: nothing) and ``end`` (without one: now), fixed now.
 
-    ``options`` are as of ``changes``.
+    Both, and ``options``, are as of ``changes``.
     """
-    given = given_options(path, database, storage_options, {**options, "readDifference": True, **_ends(start, end)}) | {
-        "table": table
-    }
+    ends = options_between(start, end)
+    given = given_options(path, database, storage_options, {**options, "readDifference": True, **ends}) | {"table": table}
     return frame_of(spark, open_relation(given), Natively())
-
-
-def _ends(start: str | None, end: str | None) -> dict[str, str]:
-    return {name: version for name, version in (("startingVersion", start), ("endingVersion", end)) if version is not None}
 
 
 def attach(

@@ -31,7 +31,8 @@ class DefaultSource(DataSource):
     database              the database; by default the only one there is
     table                 the table, its tombstones (``deleted_...``) or a table about the catalog; default ``objects``
     columns               only these columns, with commas between; the others are not read
-    timestampAsOf         the state at a time: ISO 8601 (without a zone: UTC), or ``@`` and microseconds
+    timestampAsOf         the state at a time: ISO 8601 (without a zone: UTC), ``yesterday``, ``24h``, or ``@`` and microseconds;
+                          what counts from now does so at ``load()``
     versionAsOf           the state at a version: a snapshot's, ``writer@N``, or a revision
     bucket                only this bucket's rows; reads no other key range
     owner                 only this owner's rows; needed where several owners have a bucket of that name
@@ -44,6 +45,7 @@ class DefaultSource(DataSource):
                           divided after about every 65,536th and no oftener, and so are events, and between transactions
     readChangeFeed        true: the events of the table instead of its rows
     readDifference        true: the rows that differ between two versions, by key
+    preImages             true, or columns with commas between: what each event, or difference, ended or replaced, in ``_before``
     startingVersion       what has changed after this version; without a start, since there was nothing
     startingTimestamp     what has changed after this time
     endingVersion         what has changed up to this version; without an end, up to now
@@ -63,6 +65,7 @@ class DefaultSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         from bucketcatalog.errors import BucketCatalogError
 
+        from .options import settled_options
         from .sqltables import creates_table, table_options
 
         super().__init__({})  # the base would keep them for all to read
@@ -75,6 +78,7 @@ class DefaultSource(DataSource):
         # Without a path this may be a query of a SQL table, whose options come with the columns.
         if "path" in given:
             try:
+                self._given = given = settled_options(given)  # Spark may ask for a reader again, later
                 self._open_for_either(given)
             except BucketCatalogError as error:  # which is none of a write: Spark does not say yet which it is
                 self._why_unread = error

@@ -72,7 +72,10 @@ SEARCHES = {
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "conditions": Search("tests/property/test_conditions.py", 18),
-    "changes": Search("tests/property/test_changes.py", 18),
+    "changes": Search("tests/property/test_changes.py::test_what_has_changed_is_the_same_however_it_is_asked_for", 18),
+    "changes before": Search(
+        "tests/property/test_changes.py::test_what_was_before_an_event_is_the_same_from_wherever_events_are_read", 18
+    ),
     "manta": Search("tests/property/test_manta_postgres.py::test_traces_end_as_on_postgres", 200, 2, fewer=15),
     "data tables": Search("tests/property/test_data_tables.py::test_rows_count_as_the_model_says_whatever_races", 60, 2),
     "data tables with keys": Search(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bucketcatalog.format import segments as format_segments
 from bucketcatalog.log import segments
-from bucketcatalog.query import changes
+from bucketcatalog.query import events as query_events
 from bucketcatalog.query.changes import Changes
 from bucketcatalog.query.difference import Diff
 from bucketcatalog.state import feed, shares
@@ -39,7 +39,7 @@ def few_rows() -> Iterator[None]:
         patch.setattr("bucketcatalog.write.staging.INLINE_ROWS", 4)
         patch.setitem(TableState.plan.__kwdefaults__, "target", 4)
         patch.setattr(shares, "_FEWEST_ROWS", 1 << 30)
-        patch.setattr(changes, "_WORTH", 1 << 30)
+        patch.setattr(query_events, "_WORTH", 1 << 30)
         yield
 
 
@@ -128,3 +128,26 @@ def by_key(events: Sequence[Row], table: Declared) -> dict[Any, list[Any]]:
     for event in events:
         found.setdefault(table.order(event), []).append(bits(event))
     return found
+
+
+@searching("changes before")
+@given(seed=st.integers(0, (1 << 32) - 1))
+def test_what_was_before_an_event_is_the_same_from_wherever_events_are_read(seed: int) -> None:
+    """From the beginning all is found among the events, from later on in the state, and in tasks by ranges of keys."""
+    table, random = declared(seed), Random(seed)
+    world = history(table, random)
+    goes_on(world, table, random)
+    columns = random.sample([column.name for column in table.columns], random.randint(1, 3))
+    asked = random.choice([True, columns])
+
+    whole = {row["_stamp"]: bits(row) for row in rows_of(world.catalog().changes(table=NAME, pre_images=asked))}
+    plain = {row["_stamp"]: bits(row) for row in rows_of(world.catalog().changes(table=NAME))}
+    told = ("_before", "_version_before")
+    assert {stamp: {name: row[name] for name in row if name not in told} for stamp, row in whole.items()} == plain
+
+    start = random.choice([f"w@{n}" for n in range(3)])
+    later = rows_of(world.catalog().changes(table=NAME, start=start))
+    since = world.catalog().changes(table=NAME, start=start, pre_images=asked)
+    assert {row["_stamp"]: bits(row) for row in rows_of(since)} == {row["_stamp"]: whole[row["_stamp"]] for row in later}
+    tasks = pickle.loads(pickle.dumps(since.tasks(random.choice((1, 7, 1 << 20)))))
+    assert {row["_stamp"]: bits(row) for row in in_tasks(world, tasks)} == {row["_stamp"]: whole[row["_stamp"]] for row in later}

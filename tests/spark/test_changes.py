@@ -72,6 +72,40 @@ def test_from_the_beginning_everything_is_new(spark: SparkSession, sample: Sampl
     assert sorted(map(tuple, frame.select("name", "_version").collect())) == sorted(expected)
 
 
+# What was before
+
+
+def test_what_was_before_is_a_struct_of_the_earlier_row(spark: SparkSession, sample: Sample, kind: str) -> None:
+    made = {"readChangeFeed": bcs.changes, "readDifference": bcs.diff}[kind]
+    method = {"readChangeFeed": sample.catalog.changes, "readDifference": sample.catalog.diff}[kind]
+    expected = method(
+        start=sample.before, pre_images=["content_length", "etag"], columns=["name", "bucket", "_change_type", "_before"]
+    )
+    frame = made(
+        spark,
+        sample.path,
+        start=sample.before,
+        preImages=["content_length", "etag"],
+        columns=["name", "bucket", "_change_type", "_before"],
+    )
+
+    found = sorted((row.asDict(recursive=True) for row in frame.collect()), key=repr)
+    assert found == sorted(expected.to_arrow().to_pylist(), key=repr)
+    assert frame.where("_before IS NOT NULL").count() > 0
+    total = frame.selectExpr("sum(_before.content_length)").first()
+    assert total is not None and total[0] == sum(row["_before"]["content_length"] or 0 for row in found if row["_before"])
+    every = read(spark, sample.path, **{kind: True}, startingVersion=sample.before, preImages="true")
+    assert every.schema["_before"].dataType.fieldNames()[:3] == ["owner", "bucket_id", "name"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.once
+def test_what_was_before_is_asked_of_changes_alone(sample: Sample, kind: str) -> None:
+    with pytest.raises(InvalidOption, match="preImages is about events and differences"):
+        reader(sample.path, preImages="true")
+    with pytest.raises(InvalidOption, match="no column 'size'"):
+        reader(sample.path, **{kind: True}, preImages="size")
+
+
 # Key ranges
 
 

@@ -173,7 +173,7 @@ def test_a_bucket_of_several_owners_needs_one(spark: SparkSession, sample: Sampl
     assert {(row["owner"], row["bucket_id"]) for row in rows(frame.select("owner", "bucket_id"))} == {
         (OTHER, sample.buckets["other shared"])
     }
-    with pytest.raises(InvalidOption, match=f"2 owners have a bucket 'shared': .*{OWNER}.*option owner"):
+    with pytest.raises(InvalidOption, match=f"2 owners have a bucket 'shared': .*{OWNER}.*Say whose it is: owner"):
         reader(sample.path, bucket="shared")
 
 
@@ -189,7 +189,7 @@ def test_owner_and_prefix_work_alone_and_on_buckets(sample: Sample) -> None:
 def test_tombstones_of_a_bucket_that_is_gone_can_be_read(sample: Sample) -> None:
     assert requests(sample.path, table="deleted_objects", bucket="cats")[0] == 15
     assert requests(sample.path, table="deleted_objects", bucket="empty")[0] == 0
-    with pytest.raises(NotFound, match=r"no bucket 'empty'.*Next: .*'cats', 'dogs'"):
+    with pytest.raises(NotFound, match=r"no bucket 'empty'.*it has ended.*deleted_buckets"):
         reader(sample.path, bucket="empty")
 
 

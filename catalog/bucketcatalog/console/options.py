@@ -17,7 +17,8 @@ import typer
 
 from ..catalog import Catalog
 from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
-from ..model.times import looks_like_time, parse_time, shown_time
+from ..model.names import owner_id
+from ..model.times import Moment, parse_time, shown_time
 from ..query.snapshot import Snapshot
 from ..store.open import WRITABLE
 from .output import visible
@@ -46,13 +47,30 @@ StorageOption = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="T|V", help="A time or a version, instead of now.")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="T|V", help="A time, such as yesterday or 24h, or a version, instead of now.")
+]
 IgnoreCorruption = Annotated[
     bool, typer.Option("--ignore-corruption", help="Read past damaged and missing files; warnings say what is left out.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
 Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N lines.")]
+
+
+def _owner(given: str | None) -> str | None:
+    return None if given is None else owner_id(given)
+
+
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner",
+        metavar="UUID",
+        callback=_owner,
+        help="Whose bucket, where several have one of that name; without a bucket, whose buckets.",
+    ),
+]
 
 
 def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
@@ -138,15 +156,17 @@ def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None, *, ig
 
 def moment(text: str | None) -> dict[str, Any]:
     """A time or version as users write them, as options of a snapshot; None is now."""
-    if text is None:
-        return {}
-    if looks_like_time(text):
-        _warn_of_seconds(text)
-        return {"timestamp": text}
-    return {"version": text}
+    return asked_at(Moment.of(text))
+
+
+def asked_at(moment: Moment) -> dict[str, Any]:
+    """A moment that somebody has typed, as options of a snapshot."""
+    if isinstance(moment.timestamp, str):
+        _warn_of_seconds(moment.timestamp)
+    return moment.asked
 
 
 def _warn_of_seconds(text: str) -> None:
     """A number after @ that is a time of 1970 is more likely one in seconds, or in milliseconds."""
-    if text.startswith("@") and 0 < (micros := parse_time(text)) < _FIRST_YEAR:
+    if text.strip().startswith("@") and 0 < (micros := parse_time(text)) < _FIRST_YEAR:
         warnings.warn(f"{text} is {shown_time(micros)}: @ takes microseconds since the epoch.", CatalogWarning, stacklevel=2)

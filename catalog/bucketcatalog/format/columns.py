@@ -222,6 +222,8 @@ SHOWN_OF_STAMPS = {
     "_commit_timestamp": Meaning("_txn", "commit_time"),
     "_writer": Meaning("_txn", "writer"),
     "_revision": Meaning("_txn", "revision"),
+    "_end_writer": Meaning("_end_txn", "writer"),
+    "_end_revision": Meaning("_end_txn", "revision"),
 }
 """What people see of the stamps of a row, by what they call it."""
 

@@ -11,13 +11,19 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..model.render import ENDED_BY
 from ..model.tables import Column, DataType, Shape, Table
 from .columns import SHOWN_OF_STAMPS, STAMPS_OF, Meaning, meaning_of, number_of
 from .footers import Layout
 
 MOST_SYMBOLS = 256
 """Symbols that an engine chooses from, each a case of an expression."""
-_VERSION = (Meaning("_txn", "uuid"), Meaning("_seq"))
+_JOINED = {
+    "_version": (Meaning("_txn", "uuid"), Meaning("_seq")),
+    "_end_version": (Meaning("_end_txn", "uuid"), Meaning("_end_seq")),
+}
+"""What names an event, made of two columns."""
+_END_KIND = Meaning("_end_kind")
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,11 @@ def _is_common(kind: pa.DataType) -> bool:
 
 
 def _of_stamp(field: pa.Field, found: Mapping[Meaning, pa.Field]) -> Shown | str:
-    means = _VERSION if field.name == "_version" else (SHOWN_OF_STAMPS[field.name],)
+    if field.name == "_ended_by":
+        kind = found.get(_END_KIND)
+        symbols = tuple((int(number), word) for number, word in ENDED_BY.items())
+        return "the file does not say what ended its rows" if kind is None else Shown(field.type, (kind.name,), None, symbols)
+    means = _JOINED.get(field.name) or (SHOWN_OF_STAMPS[field.name],)
     if missing := [each for each in means if each not in found]:
         return f"the file has no column for {missing[0].column}"
     return Shown(field.type, tuple(found[each].name for each in means), is_joined=len(means) > 1)

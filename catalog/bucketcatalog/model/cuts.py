@@ -19,6 +19,7 @@ from .names import NAME
 
 _PART = re.compile(rf"(?P<writer>{NAME})@(?P<revision>[0-9]{{1,20}}):(?P<uuid>[0-9a-f]{{32}})", re.ASCII)
 _EMPTY = ":"
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -115,6 +116,12 @@ class Cut:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+    @property
+    def short(self) -> str:
+        """The cut for people, on one line: the writers' revisions where these are few, which need not name it for ever."""
+        heads = [f"{ref.writer}@{ref.head.revision}" for ref in self.refs()]
+        return ", ".join(heads) if 0 < len(heads) <= _FEW else f"{len(self.heads):,} writers" if heads else "nothing"
 
     def refs(self) -> Iterator[Ref]:
         """Every head with its writer, writers in order."""

@@ -217,6 +217,12 @@ def lower_bound(keys: pa.Array, key: bytes) -> int:
     return bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())
 
 
+def lies_within(keys: pa.Array | pa.ChunkedArray, within: KeyRange) -> pa.Array | pa.ChunkedArray:
+    """For each key, in whatever order they are, whether it lies in the range."""
+    inside = pc.greater_equal(keys, pa.scalar(within.start, keys.type))
+    return inside if within.stop is None else pc.and_(inside, pc.less(keys, pa.scalar(within.stop, keys.type)))
+
+
 def span(keys: pa.Array, within: KeyRange) -> tuple[int, int]:
     """Where the sorted ``keys`` that lie in the range begin and end."""
     return lower_bound(keys, within.start), len(keys) if within.stop is None else lower_bound(keys, within.stop)

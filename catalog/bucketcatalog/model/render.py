@@ -1,6 +1,7 @@
 """State rows as people see them: surface names and types, defaults filled in, and the columns every table shows on request.
 
-``_version``, ``_commit_timestamp``, ``_writer`` and ``_revision`` are those of the PUT that began the row's version.
+``_version``, ``_commit_timestamp``, ``_writer`` and ``_revision`` are those of the PUT that began the row's version. Of a tombstone
+``_ended_by`` says what ended it (put, delete, move), ``_end_version``, ``_end_writer`` and ``_end_revision`` which event that was.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOption
 from .arrays import convert_list, convert_map, one_chunk
-from .facts import NO_STAMP, Facts, Kind, Stamps, meant
+from .facts import NO_STAMP, End, Facts, Kind, Stamps, meant
 from .tables import END_TIME, TIMESTAMP, Column, DataType, Default, Shape, Table
 from .uuids import to_text
 
@@ -26,7 +27,16 @@ REQUESTED = {
     "_writer": pa.string(),
     "_revision": pa.int64(),
 }
+OF_ENDS = {"_ended_by": pa.string(), "_end_version": pa.string(), "_end_writer": pa.string(), "_end_revision": pa.int64()}
+"""What tombstones show on request of the event that ended them."""
+ENDED_BY = {End.PUT: "put", End.DELETE: "delete", End.NAMED_DELETE: "delete", End.MOVED: "move"}
 _STAMP_COLUMNS = ("_kind", "_txn", "_seq")
+_END_COLUMNS = ("_end_txn", "_end_seq", "_end_kind")
+
+
+def on_request(*, tombstones: bool) -> dict[str, pa.DataType]:
+    """What every table shows on request of its rows, or of its tombstones."""
+    return REQUESTED | OF_ENDS if tombstones else REQUESTED
 
 
 def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -37,7 +47,7 @@ def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[s
     if tombstones:
         every[DELETED_AT] = pa.field(DELETED_AT, TIMESTAMP, False)
     names = list(every) if columns is None else list(columns)
-    every |= {name: pa.field(name, kind, False) for name, kind in REQUESTED.items()}
+    every |= {name: pa.field(name, kind, False) for name, kind in on_request(tombstones=tombstones).items()}
     return chosen(table.name, pa.schema(list(every.values())), names)
 
 
@@ -60,6 +70,8 @@ def storage_columns(table: Table, names: Iterable[str]) -> set[str]:
         column = table.by_name.get(name)
         if name == DELETED_AT:
             needed.add("_end_txn")
+        elif column is None and name in OF_ENDS:
+            needed.update(_END_COLUMNS)
         elif column is None:
             needed.update(_STAMP_COLUMNS)
         else:
@@ -98,7 +110,9 @@ def _column(facts: Facts, table: Table, name: str) -> pa.Array:
     if name == DELETED_AT:
         return _time(facts, facts.numbers("_end_txn", NO_STAMP))
     column = table.by_name.get(name)
-    return _requested(facts, name) if column is None else row_column(facts, column)
+    if column is not None:
+        return row_column(facts, column)
+    return _of_end(facts, name) if name in OF_ENDS else _requested(facts, name)
 
 
 def row_columns(facts: Facts, table: Table) -> dict[str, pa.Array]:
@@ -150,6 +164,14 @@ def _requested(facts: Facts, name: str) -> pa.Array:
     if name == "_version":
         return version_names(*facts.own_names())
     return one_chunk(facts.transactions.column(name.removeprefix("_"))).take(facts.column("_txn"))
+
+
+def _of_end(facts: Facts, name: str) -> pa.Array:
+    if name == "_ended_by":
+        return symbols_of(facts.column("_end_kind").cast(pa.int32()), [(int(kind), word) for kind, word in ENDED_BY.items()])
+    if name == "_end_version":
+        return version_names(*facts.event_names(facts.stamps("end")))
+    return one_chunk(facts.transactions.column(name.removeprefix("_end_"))).take(facts.column("_end_txn"))
 
 
 def surface_array(column: Column, values: pa.Array) -> pa.Array:

@@ -18,7 +18,7 @@ from ..format.losses import STRICT, Losses
 from ..log.blocks import Blocks
 from ..model.arrays import one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts, concat
-from ..model.keys import EVERYTHING, KeyRange, encode_keys
+from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within
 from ..model.render import chosen, output_schema, render, storage_columns, version_names
 from ..model.tables import Table
 from ..state.conditions import Where
@@ -29,21 +29,24 @@ from ..state.read import empty_rows, read_slice
 from ..state.shares import PackedSlice, grouped, share_count
 from ..store.base import Store
 from ..store.obstacles import PastObstacles
-from .changes import CHANGE_TYPE
+from .events import BEFORE, CHANGE_TYPE, VERSION_BEFORE, columns_before, row_before, struct_of
+from .looked_up import LookedUp, asks_for, with_lookups
+from .named import ANYWHERE, Place, narrowed
 from .reads import InBatches, ReadTask
 from .snapshot import Snapshot
 
-_BEFORE, _AFTER = "_version_before", "_version"
+_AFTER = "_version"
 _OF_VERSIONS = ("_kind", "_txn", "_seq", "_row_txn", "_row_seq")
 _NOT_OF_THE_KEY = "a row may meet a condition on it at one of the two versions alone."
 Plans = tuple[Sequence[Slice], Sequence[Slice]]
 """The slices of one range of keys in two states."""
 
 
-def diff_schema(table: Table) -> pa.Schema:
-    """The columns of a table's net difference."""
-    versions = [pa.field(_BEFORE, pa.string()), pa.field(_AFTER, pa.string())]
-    return pa.schema([pa.field(CHANGE_TYPE, pa.string(), False), *table.surface_schema, *versions])
+def diff_schema(table: Table, before: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of a table's net difference; with ``before`` those columns of the earlier row too."""
+    versions = [pa.field(VERSION_BEFORE, pa.string()), pa.field(_AFTER, pa.string())]
+    row = [] if before is None else [pa.field(BEFORE, row_before(table, before))]
+    return pa.schema([pa.field(CHANGE_TYPE, pa.string(), False), *table.surface_schema, *versions, *row])
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,12 @@ class DiffAsked:
     table: Table
     where: tuple[tuple[str, Any], ...] = ()
     columns: tuple[str, ...] | None = None
+    before: tuple[str, ...] | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that are asked for, else all of them."""
-        every = diff_schema(self.table)
+        every = diff_schema(self.table, self.before)
         return every if self.columns is None else chosen(self.table.name, every, self.columns)
 
     @property
@@ -65,7 +69,8 @@ class DiffAsked:
         """The storage columns that are needed, None for all."""
         if self.columns is None:
             return None
-        of_rows = [name for name in self.columns if name in self.table.by_name]
+        before = (self.before or ()) if BEFORE in self.columns else ()
+        of_rows = [name for name in (*self.columns, *before) if name in self.table.by_name]
         return {*storage_columns(self.table, [*self.table.key, *of_rows]), *_OF_VERSIONS}
 
     def keys(self) -> OfKeys:
@@ -78,18 +83,31 @@ class Diff(InBatches):
     """The net difference of one table between two snapshots, by key.
 
     ``_change_type`` is created, overwritten (another version is live), modified (the same version has another row) or deleted. The row
-    is the later one; for a deleted key the earlier.
+    is the later one; for a deleted key the earlier. With pre-images ``_before`` is the earlier one wherever there was one.
     """
 
     start: Snapshot
     end: Snapshot
     asked: DiffAsked
 
+    def __repr__(self) -> str:
+        return f"Diff({self.table.name!r}, from {self.start.cut.short} to {self.end.cut.short})"
+
     @classmethod
-    def between(cls, start: Snapshot, end: Snapshot, table: Table, where: Where | None = None) -> Diff:
+    def between(
+        cls,
+        start: Snapshot,
+        end: Snapshot,
+        table: Table,
+        where: Where | None = None,
+        *,
+        place: Place = ANYWHERE,
+        pre_images: bool | Sequence[str] = False,
+    ) -> Diff:
         """The difference, of the keys that conditions on their columns allow; ``InvalidOption`` for conditions on others."""
+        where = narrowed([end, start], table, place, where, ended=True)
         conditions = key_conditions(table, where, diff_schema(table), _NOT_OF_THE_KEY)
-        return cls(start, end, DiffAsked(table, tuple(conditions.items())))
+        return cls(start, end, DiffAsked(table, tuple(conditions.items()), before=columns_before(table, pre_images)))
 
     @property
     def table(self) -> Table:
@@ -101,8 +119,23 @@ class Diff(InBatches):
         """The change type, then the table's columns, then the versions before and after; or those of them that are asked for."""
         return self.asked.schema
 
-    def only(self, columns: Sequence[str]) -> Diff:
-        """The same differences with these of their columns alone; no others are read. ``InvalidOption`` as for a scan."""
+    @property
+    def available(self) -> pa.Schema:
+        """The columns that can be asked for."""
+        return with_lookups(diff_schema(self.table, self.asked.before), self.end.lookups(self.table))
+
+    def only(self, columns: Sequence[str]) -> Diff | LookedUp:
+        """The same differences with these of their columns alone; no others are read. ``InvalidOption`` as for a scan.
+
+        On request there is also the name of what a row belongs to, such as its ``bucket``.
+        """
+        lookups = self.end.lookups(self.table)
+        if asks_for(lookups, columns, {}):
+            own = diff_schema(self.table, self.asked.before)
+            return LookedUp(self.table, self._of, own, lookups, columns, {}, self.end.files.store)
+        return self._of(columns)
+
+    def _of(self, columns: Sequence[str], _: Where | None = None) -> Diff:
         asked = replace(self.asked, columns=tuple(columns))
         _ = asked.schema
         return replace(self, asked=asked)
@@ -234,10 +267,7 @@ def _without(facts: Facts, table: Table, lost: Sequence[KeyRange]) -> Facts:
     keys = one_chunk(encode_keys(table, facts.rows))
     kept = np.ones(len(facts), np.bool_)
     for each in lost:
-        inside = np.asarray(pc.greater_equal(keys, pa.scalar(each.start, keys.type)))
-        if each.stop is not None:
-            inside &= np.asarray(pc.less(keys, pa.scalar(each.stop, keys.type)))
-        kept &= ~inside
+        kept &= ~np.asarray(lies_within(keys, each))
     return facts.take(pa.array(np.flatnonzero(kept)))
 
 
@@ -260,8 +290,10 @@ def _compared(before: Facts, after: Facts, asked: DiffAsked) -> pa.Table:
     earlier = [pa.repeat(pa.scalar("deleted"), len(gone)), old_version.take(gone), pa.nulls(len(gone), pa.string())]
     shown = output_schema(table, columns=[name for name in schema.names if name in table.by_name])
     tables = []
-    for facts, rows, told in ((after, changed, later), (before, gone, earlier)):
-        columns = dict(zip((CHANGE_TYPE, _BEFORE, _AFTER), told, strict=True))
+    for facts, rows, told, was in ((after, changed, later, partner.take(changed)), (before, gone, earlier, gone)):
+        columns = dict(zip((CHANGE_TYPE, VERSION_BEFORE, _AFTER), told, strict=True))
+        if BEFORE in schema.names:
+            columns[BEFORE] = struct_of(before, was, table, schema.field(BEFORE).type)
         columns |= zip(shown.names, render(facts.take(rows), table, shown).columns, strict=True)
         tables.append(pa.table([columns[name] for name in schema.names], schema=schema))
     keys = pa.concat_arrays([new_keys.take(changed), old_keys.take(gone)])

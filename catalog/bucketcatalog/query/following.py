@@ -27,8 +27,8 @@ from ..model.paths import transaction as transaction_path
 from ..model.render import REQUESTED
 from ..model.tables import Table
 from ..store.base import Store
-from .changes import EventsAsked, changes_schema, events_tasks
 from .database import Database
+from .events import EventsAsked, changes_schema, events_tasks
 from .reads import ReadTask
 from .scan import Scan
 from .snapshot import Snapshot

@@ -5,8 +5,9 @@ A read is planned before anything of it is read, and may be read as often as one
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from ..errors import InvalidOption
 from ..store.base import Store
 from .files import Files
 from .in_duckdb import duckdb_relation
+from .in_files import CSV, JSON_LINES, PARQUET, write_file
 from .in_html import read_html
 from .in_polars import polars_frame
 
@@ -69,6 +71,32 @@ class InBatches(ABC):
         """The rows as a stream that other libraries take; batches are read as they are asked for."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The same for libraries that take any Arrow stream, as pandas, Polars, DuckDB, pyarrow and deltalake do."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame, maps as dicts; needs pandas."""
+        return self.to_arrow().to_pandas(maps_as_pydicts="strict")
+
+    def count(self) -> int:
+        """How many rows there are, read with as few columns as can be, or not at all where that is known."""
+        return sum(map(len, self.only(self.schema.names[:1]).to_batches()))
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows; no more batches are read than have them."""
+        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
+            raise InvalidOption(f"The first {rows!r} rows are none.", next_step="Give a whole number, 0 or more.")
+        found: list[pa.RecordBatch] = []
+        wanted = rows
+        batches = self.to_batches() if rows else iter(())
+        for batch in batches:
+            found.append(batch.slice(0, wanted))
+            wanted -= len(found[-1])
+            if not wanted:
+                break
+        return pa.Table.from_batches(found, self.schema)
+
     def only(self, columns: Sequence[str]) -> InBatches:
         """The same rows with these of their columns alone, where that makes them cheaper to read; with all of them elsewhere."""
         return self
@@ -86,6 +114,32 @@ class InBatches(ABC):
         Rows of at most 8 MiB are read now, and kept. A scan has Polars read the files of the table itself, where it can.
         """
         return polars_frame(self)
+
+    def to_parquet(
+        self, path: str | os.PathLike[str], *, partition_by: Iterable[str] | None = None, compression: str = "zstd"
+    ) -> int:
+        """The rows as a Parquet file of this machine, in their order, which replaces one that is there; how many they are.
+
+        It appears whole or not at all, and memory does not grow with the rows. With ``partition_by`` the path is a new directory, with a
+        directory a value of these columns as Hive has them: text, integers, booleans or times. A message without fields has the field
+        ``_``. ``InvalidOption`` for what is no such path, column or compression; ``TargetNotEmpty`` for a directory that is there.
+        """
+        return write_file(self, path, PARQUET, partition_by=partition_by, compression=compression)
+
+    def to_csv(
+        self, path: str | os.PathLike[str], *, partition_by: Iterable[str] | None = None, compression: str | None = None
+    ) -> int:
+        """The same as CSV with the columns' names first, compressed where the path ends in ``.gz`` or ``compression`` is ``"gzip"``.
+
+        Text stands in quotes, what is null is nothing, times are ISO 8601, bytes hexadecimal, lists, maps and messages JSON.
+        """
+        return write_file(self, path, CSV, partition_by=partition_by, compression=compression)
+
+    def to_jsonl(
+        self, path: str | os.PathLike[str], *, partition_by: Iterable[str] | None = None, compression: str | None = None
+    ) -> int:
+        """The same as lines of JSON, an object a row, as ``--json`` prints them; compressed as CSV is."""
+        return write_file(self, path, JSON_LINES, partition_by=partition_by, compression=compression)
 
 
 class Read(InBatches):
@@ -119,7 +173,3 @@ class Read(InBatches):
         Planned for what it takes to read nearly all rows natively; where that cannot be, ``why`` says so and the overlay has all rows.
         """
         return Files(self.schema, (), self, why=IN_NO_FILES)
-
-    def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame; needs pandas."""
-        return self.to_arrow().to_pandas()

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..errors import UNREADABLE
-from ..format.headers import BlockPlace
+from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.losses import STRICT, Losses
 from ..log.blocks import Blocks, bytes_to_read
 from ..log.pruned import telling_of_prunes
 from ..model.facts import FACT_COLUMNS
 from ..model.keys import KeyRange
-from ..model.render import REQUESTED, output_schema, render, storage_columns
+from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
 from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
@@ -29,6 +29,8 @@ from ..state.plan import Part, Slice
 from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..state.skipping import Unmatched
+from ..state.sums import kept_totals
+from ..state.timed import settled
 from ..state.untouched import Untouched, outlook, untouched
 from ..store.base import Store
 from ..store.obstacles import PastObstacles
@@ -123,7 +125,9 @@ class Scan(Read):
         self._state = state
         self._among = among
         everything = output_schema(state.table, tombstones=tombstones, columns=None)
-        self._available = output_schema(state.table, tombstones=tombstones, columns=[*everything.names, *REQUESTED])
+        every = [*everything.names, *on_request(tombstones=tombstones)]
+        self._available = output_schema(state.table, tombstones=tombstones, columns=every)
+        where = settled(where, self._available, state.table.name)
         self._stored = check(state.table, where, self._available)
         self.task = ScanTask(
             table=state.table,
@@ -189,6 +193,17 @@ class Scan(Read):
             return Files(self.schema, (), self, why=str(native))
         over = Scan(self._state, tombstones=part is Part.TOMBSTONES, columns=self.schema.names, where=where, among=found.touched)
         return Files(self.schema, native, over, len(found.touched))
+
+    def count(self) -> int:
+        """How many rows there are: as indexes or kept sums tell where all are meant, else by reading what the conditions are on."""
+        if not self.task.where and self._among is None and not self.task.ignores_corruption:
+            only_live = self.task.part is Part.LIVE
+            known = self._state.folded_rows(frozenset({BlockClass.LIVE}) if only_live else TOMBSTONES)
+            if known is None and only_live and (kept := kept_totals(self._state)) is not None:
+                known, _ = kept
+            if known is not None:
+                return known
+        return sum(map(len, self.only([*self.task.conditions, self.task.table.key[-1]][:1]).to_batches()))
 
     def only(self, columns: Sequence[str]) -> Scan:
         """The scan of these columns alone."""

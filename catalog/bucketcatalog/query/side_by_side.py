@@ -16,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import clock
 from ..errors import IncompatibleTable, InvalidOption
 from ..format.losses import Loss
 from ..model.html import html_facts
 from ..model.widening import cast, widened
 from ..state.conditions import Where
+from ..state.timed import counts_from_now, settled
 from .members import CATALOG, Met, met, of_catalogs, of_those_with, telling_of, without_rows
 from .reads import InBatches
 from .snapshot import Snapshot, asked_for
@@ -82,10 +84,6 @@ class SideBySide(InBatches):
         has = _available(read).names
         with telling_of(catalog):
             yield from read.only([name for name in self._schema.names if name in has] or has[:1]).to_batches()
-
-    def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame; needs pandas."""
-        return self.to_arrow().to_pandas()
 
     def explain(self) -> str:
         """What is read of each catalog."""
@@ -229,12 +227,15 @@ class Snapshots:
         names, held = asked_for(columns, where)
         conditions, chosen = of_catalogs(held, list(self.members))
 
+        now = clock.now_us()
+
+        def scan(snapshot: Snapshot, where: Where) -> InBatches:
+            if counts_from_now(where):  # in all of them from one now
+                where = settled(where, _available(snapshot.scan(table, **options)), table, now)
+            return snapshot.scan(table, where=where, **options)
+
         def read(_: str, snapshot: Snapshot) -> Met[InBatches]:
-            return met(
-                conditions,
-                lambda some: snapshot.scan(table, where=some, **options),
-                lambda whole: _available(whole).names,
-            )
+            return met(conditions, lambda some: scan(snapshot, some), lambda whole: _available(whole).names)
 
         found = of_those_with({name: self.members[name] for name in chosen}, read)
         empty = without_rows(table, conditions, found)

@@ -6,6 +6,7 @@ A snapshot never changes: whatever is committed after it was taken, its rows, lo
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -21,16 +22,19 @@ from ..model.coerce import given_keys
 from ..model.facts import NEVER
 from ..model.keys import encode_keys
 from ..model.names import names_given
-from ..model.render import output_schema, render, storage_columns
+from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
-from ..model.times import Time, datetime_of, parse_time
+from ..model.times import Time, datetime_of, parse_time, shown_time
 from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.earliest import earliest_ended
 from ..state.plan import Part
 from .in_html import contents_html
 from .listing import Page, list_page
+from .looked_up import LookedUp, Lookup, asks_for
 from .metadata import METADATA_TABLES, MetadataScan
+from .named import NamesOf, Place, name_column, named_in, narrowed, owner_column
+from .operations import Operations
 from .reads import Read, refuse_options
 from .scan import Scan
 
@@ -76,7 +80,8 @@ class Snapshot(Contents):
         self._reads = reads
 
     def __repr__(self) -> str:
-        return f"Snapshot({self.files.store.url!r}, database={self.database!r}, version={self.version!r})"
+        at = f", {shown_time(self.cut.newest_commit_time)}" if self.cut.heads else ""
+        return f"Snapshot({self.files.store.url!r}, {self.database!r}, at {self.cut.short}{at})"
 
     def _repr_html_(self) -> str:
         """For notebooks: the cut, and its tables as far as the log and indexes tell of them."""
@@ -133,15 +138,31 @@ class Snapshot(Contents):
         return self if is_same else Snapshot(self.files, self.view, known, reads=self._reads)
 
     def scan(
-        self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None, **options: Any
+        self,
+        table: str,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        bucket: str | None = None,
+        owner: str | uuid.UUID | None = None,
+        prefix: str | None = None,
+        **options: Any,
     ) -> Read | MetadataScan:
         """Read a table, its tombstones (``deleted_...``), one about the catalog, or what a system shows under that name.
 
-        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``options`` are those of who keeps
-        rows by itself, such as ``on_schema_conflict`` of data tables. ``InvalidOption`` names a column or an option that is not there.
+        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``bucket``, ``owner`` and
+        ``prefix`` name rows of a table as ``query.named`` says: other ranges of keys are not read. On request there are also the column
+        ``bucket`` of rows that belong to one, and of tombstones ``_end_operation`` and ``_end_metadata``. ``options`` are those of who
+        keeps rows by itself, such as ``on_schema_conflict`` of data tables. ``InvalidOption`` names a column or an option that is not
+        there, and the owners of several buckets of one name; ``NotFound`` a bucket that is not there.
         """
         names, conditions = asked_for(columns, where)
         check_table_name(table)
+        place = Place(bucket, owner, prefix)
+        if place and table not in self.rows:
+            raise InvalidOption(
+                f"{table!r} has no rows of buckets.", next_step="Leave bucket, owner and prefix out, and give where."
+            )
         if table not in self.rows and table not in METADATA_TABLES:
             found = (reads.read(self, table, names, conditions, **options) for reads in self._reads())
             if (read := next((read for read in found if read is not None), None)) is not None:
@@ -153,10 +174,40 @@ class Snapshot(Contents):
         tombstones = table not in self.definitions and kept != table and kept in self.names
         definition = self.table(kept if tombstones else table)
         refuse_options(table, options)  # of a table that there is: who would have known what they are of is not here
-        return Scan(self.state(definition.name), tombstones=tombstones, columns=names, where=conditions)
+        conditions = narrowed([self], definition, place, conditions, ended=tombstones) or {}
+        return self._scan(definition, names, conditions, tombstones=tombstones)
+
+    def _scan(self, table: Table, columns: Sequence[str] | None, where: Where, *, tombstones: bool) -> Read:
+        def scan(columns: Sequence[str] | None, where: Where) -> Scan:
+            return Scan(self.state(table.name), tombstones=tombstones, columns=columns, where=where)
+
+        lookups = self.lookups(table, tombstones=tombstones)
+        if not asks_for(lookups, columns, where):
+            return scan(columns, where)
+        every = output_schema(table, tombstones=tombstones)
+        own = output_schema(table, tombstones=tombstones, columns=[*every.names, *on_request(tombstones=tombstones)])
+        return LookedUp(table, scan, own, lookups, every.names if columns is None else columns, where, self.files.store)
+
+    def lookups(self, table: Table, *, tombstones: bool = False) -> tuple[Lookup, ...]:
+        """What can be looked up of a table's rows. Nothing is read before it is."""
+        is_named = name_column(table) is not None and table.parent is not None and table.parent.table in self.definitions
+        named = [NamesOf(self, table)] if is_named else []
+        return (*named, *([Operations.of_ends(self.database)] if tombstones else []))
+
+    def with_ids(self, table: Table, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Key columns with ids in place of the name of the bucket that the row belongs to; the owner is needed where several have one."""
+        name = name_column(table)
+        if name is None or name not in key:
+            return key
+        assert table.parent is not None
+        rest = {column: value for column, value in key.items() if column != name}
+        owner = owner_column(self, table)
+        named = named_in([self], table, Place(key[name], rest.get(owner) if owner is not None else None), ended=False)
+        shared = {column: value for column, value in named.leading.items() if column in table.by_name}
+        return {**rest, **shared, table.parent.column: named.ids[0]}
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
-        """The live row under a key, given by its key columns, or None."""
+        """The live row under a key, given by its key columns, or None; a ``bucket`` can be given by its name, and then needs no owner."""
         return self.get_all(table, [key])[0]
 
     def get_all(
@@ -168,7 +219,7 @@ class Snapshot(Contents):
         """
         definition = self.table(table)
         schema = output_schema(definition, columns=columns)
-        encoded = given_keys(definition, keys)
+        encoded = given_keys(definition, [self.with_ids(definition, key) for key in keys])
         found = self.find(table, pa.array(encoded, pa.binary()), Part.LIVE)
         shown = render(found, definition, schema).to_pylist()
         if len(keys) == 1:
@@ -215,10 +266,11 @@ class Snapshot(Contents):
         """One page of a table in key order (bytes of UTF-8), below the leading key columns given.
 
         ``marker`` is exclusive. With a ``delimiter``, names that share what lies between ``prefix`` and its next occurrence make one
-        group, which counts as one row against ``limit``. ``next_marker`` is None on the last page.
+        group, which counts as one row against ``limit``. ``next_marker`` is None on the last page. A ``bucket`` can be given by its name.
         """
         definition = self.table(table)
         *leading, last = definition.key
+        key = dict(self.with_ids(definition, key))
         if sorted(key) != sorted(leading):
             raise InvalidOption(
                 f"A listing of table {table!r} needs {', '.join(leading) or 'no key column'}.",

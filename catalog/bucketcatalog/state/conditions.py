@@ -22,12 +22,12 @@ from ..errors import InvalidOption
 from ..model.arrays import comparable
 from ..model.coerce import storage_value
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, prefix_range
-from ..model.render import REQUESTED, surface_array
+from ..model.render import OF_ENDS, REQUESTED, surface_array
 from ..model.tables import END_TIME, KEY_TYPES, TIMESTAMP, Column, DataType, Shape, Table
 
 _ORDERED = KEY_TYPES | {DataType.FLOAT, DataType.DOUBLE}
 _BEGINNING = frozenset({DataType.STRING, DataType.BYTES, DataType.JSON})
-OF_STAMPS = {**REQUESTED, END_TIME.name: END_TIME.storage_type}
+OF_STAMPS = {**REQUESTED, **OF_ENDS, END_TIME.name: END_TIME.storage_type}
 """What is shown of the stamps of a row beside its columns, with the types."""
 _MOST_RANGES = 256
 _MOST_KEYS = 1 << 20

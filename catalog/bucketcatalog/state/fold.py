@@ -205,14 +205,14 @@ def fold(facts: Facts, table: Table) -> Facts:
     """The state that the facts make, sorted by key and stamp; NAMED facts without their version come last within a key."""
     if not len(facts):
         return facts
-    groups = _groups(facts, table)
+    groups = key_ranks(facts, table)
     versions, named = _join(facts, groups)
     deletes = _blind_deletes(facts, groups)
     _end_by_next(versions, deletes)
     return assemble(facts, table, versions, named, deletes)
 
 
-def _groups(facts: Facts, table: Table) -> Stamps:
+def key_ranks(facts: Facts, table: Table) -> Stamps:
     """For each fact the rank of its key."""
     keys = one_chunk(encode_keys(table, facts.rows))
     order = pc.sort_indices(keys)
@@ -224,7 +224,7 @@ def _groups(facts: Facts, table: Table) -> Stamps:
     return groups
 
 
-def _names(facts: Facts, named: Mask) -> Stamps:
+def stamps_about(facts: Facts, named: Mask) -> Stamps:
     """For each fact a number for the version it is about: the stamp where the transaction is known, else a number beyond all stamps."""
     about = facts.stamps()
     if named.any():
@@ -243,7 +243,7 @@ def _join(facts: Facts, groups: Stamps) -> tuple[Versions, Versions]:
     """VERSION facts, each with everything that names it; and what names versions that are not here, joined per name."""
     kinds = facts.numbers("_kind")
     picked = np.flatnonzero(kinds != Kind.DELETE)
-    about = _names(facts, kinds == Kind.NAMED)[picked]
+    about = stamps_about(facts, kinds == Kind.NAMED)[picked]
     order = np.lexsort((about, groups[picked]))
     picked, about, group = picked[order], about[order], groups[picked][order]
     first = _first_of_each(group, about)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from typing import Self
 
@@ -22,6 +23,7 @@ from .data_paths import refuse_elsewhere
 from .derived_ids import Incarnations
 from .given import Given, GivenRows
 from .intake import VERSION_COLUMN, Rows, checked, naming_versions
+from .naming import resolved, with_ids
 from .references import refuse_collected
 from .staging import Encoded, Said, StagedEvents, WrittenShare, refuse_many
 from .targets import Targets
@@ -40,6 +42,7 @@ class Draft:
     tables: dict[str, Table] = field(default_factory=dict)
     named_after: int = 0
     _own: StagedEvents = field(default_factory=StagedEvents)
+    _puts: list[Given] = field(default_factory=list)
     _named_uuids: set[bytes] = field(default_factory=set)
     _elsewhere_after: int = 0
     _shares: list[WrittenShare] = field(default_factory=list)
@@ -81,7 +84,7 @@ class Draft:
         """
         table = self._table(name)
         expects = _expected(expect)
-        given = checked(table, kind, rows)
+        given = checked(table, kind, self._with_ids(table, rows))
         if data_of is not None:
             self._share(table, given, data_of)
         elif kind is EventKind.PUT and table.data_reference and (database := self.data_in(name)) is not None:
@@ -97,6 +100,16 @@ class Draft:
         self._named([] if expects is None else [expects.uuid])
         self._own.add(given, Said(kind, has_expect, expects, moved))
         self.tables[name] = table
+        if kind is EventKind.PUT and table.id is not None:
+            self._puts.append(given)
+
+    def _with_ids(self, table: Table, rows: Rows | GivenRows) -> Rows | GivenRows:
+        """The rows with the ids of what they name by its name; only for that the catalog is looked at."""
+        if table.parent is None:
+            return rows
+        parent = self._table(table.parent.table)
+        owner = parent.key[0] if len(parent.key) > 1 else None
+        return with_ids(table, rows, owner, partial(resolved, table, parent, own=self._own, puts=self._puts, now=self._now))
 
     def _share(self, table: Table, given: Given, versions: Rows) -> None:
         """Check that rows that are to be put may name the data of these versions."""

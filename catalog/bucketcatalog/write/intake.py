@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidRows, InvalidVersion
+from ..model.allowed import refuse_column
 from ..model.arrays import one_chunk, plain
 from ..model.coerce import storage_array, storage_row, storage_value
 from ..model.events import EventKind, VersionName
 from ..model.facts import EventNames
 from ..model.keys import encode_keys
-from ..model.minimums import refuse_column
 from ..model.parents import never_unset
 from ..model.tables import Column, Table
 from ..model.uuids import from_text
@@ -47,8 +47,8 @@ def checked(table: Table, kind: EventKind, rows: Rows | GivenRows) -> Given:
         if rows.table.definition == table.definition:
             return rows
         rows = rows.named_by(table)  # which may be another by now
-    columns = _as_table(rows)
-    given: Given = _rows(table, kind, _as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
+    columns = as_table(rows)
+    given: Given = _rows(table, kind, as_list(_named(table), rows)) if columns is None else _columns(table, kind, columns)
     if kind not in _KEY_ONLY:
         _refuse_unsaid(table, kind, given)
     return given
@@ -76,12 +76,12 @@ def _refuse_unsaid(table: Table, kind: EventKind, given: Given) -> None:
 def naming_versions(table: Table, rows: Rows) -> Given:
     """Rows that have the table's key and ``_version``, whatever else they have; ``InvalidRows`` where one does not."""
     kept = (*table.key, VERSION_COLUMN)
-    columns = _as_table(rows)
+    columns = as_table(rows)
     if columns is not None:
         known = [at for at, name in enumerate(columns.column_names) if name in kept]
         given: Given = _columns(table, EventKind.PURGE, columns.select(known))
     else:
-        each = [_mapping(_named(table), row, number) for number, row in enumerate(_as_list(_named(table), rows))]
+        each = [_mapping(_named(table), row, number) for number, row in enumerate(as_list(_named(table), rows))]
         given = _rows(table, EventKind.PURGE, [{name: row[name] for name in kept if name in row} for row in each])
     says = given.by_version
     if not says.all():
@@ -91,9 +91,9 @@ def naming_versions(table: Table, rows: Rows) -> Given:
 
 def as_arrow(name: str, rows: Rows) -> pa.Table:
     """Rows under a name that is no table as Arrow data, with the columns that any of them has; ``InvalidRows`` where they make none."""
-    target, columns = repr(name), _as_table(rows)
+    target, columns = repr(name), as_table(rows)
     if columns is None:
-        given = [_mapping(target, row, number) for number, row in enumerate(_as_list(target, rows))]
+        given = [_mapping(target, row, number) for number, row in enumerate(as_list(target, rows))]
         names = list(dict.fromkeys(column for row in given for column in row))
         columns = pa.table([_inferred(target, column, given) for column in names], names=names)
         count = len(given)
@@ -127,13 +127,16 @@ def nameless(table: Table, number: int, *, by_id: bool) -> InvalidRows:
     )
 
 
-def _as_table(rows: Any) -> pa.Table | None:
-    """Arrow data, and frames, which say what they are in Arrow, as a table; None for anything else."""
+def as_table(rows: Any) -> pa.Table | None:
+    """Arrow data, streams of it, and frames, which say what they are in Arrow, as a table; None for anything else.
+
+    All of a stream is taken at once: either all of its rows are refused, or none, and a transaction holds them anyway.
+    """
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
-    if not hasattr(rows, "__arrow_c_stream__") or isinstance(rows, pa.RecordBatchReader):
+    if not hasattr(rows, "__arrow_c_stream__"):
         return None
     try:
         return pa.table(rows).replace_schema_metadata()
@@ -149,11 +152,10 @@ def _named(table: Table) -> str:
     return f"table {table.name!r}"
 
 
-def _as_list(target: str, rows: Any) -> list[Any]:
+def as_list(target: str, rows: Any) -> list[Any]:
+    """Rows that are no Arrow data one by one; ``InvalidRows`` for what is no rows."""
     if isinstance(rows, Mapping):
         return [rows]
-    if isinstance(rows, pa.RecordBatchReader):
-        raise InvalidRows(f"The rows for {target} are a stream.", next_step="Give its read_all(), or one batch after the other.")
     if not isinstance(rows, Iterable):
         raise InvalidRows(f"{rows!r} is no row for {target}.", next_step="Give a dict, a list of dicts, Arrow data, or a frame.")
     return list(rows)

@@ -14,26 +14,28 @@ from typing import Any
 
 import pyarrow as pa
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, clock
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.render import chosen
-from bucketcatalog.model.times import refuse_reversed_times
-from bucketcatalog.query.changes import Changes, changes_schema
+from bucketcatalog.model.times import Moment, refuse_reversed_times
+from bucketcatalog.query.changes import Changes
 from bucketcatalog.query.database import MetadataTask
-from bucketcatalog.query.difference import Diff, diff_schema
+from bucketcatalog.query.difference import Diff
+from bucketcatalog.query.looked_up import LookedUp
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.reads import Read, ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.query.views import Projection, ViewScan
 from bucketcatalog.state.conditions import Where
+from bucketcatalog.state.timed import settled
 
-from ..options import Moment, ReadOptions
+from ..options import ReadOptions, settled_options
 from .conditions import conditions, conditions_between, refuse_conditions
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """Options with everything resolved that could change: the database, the cuts, the bucket's ids."""
+    """Options with everything resolved that could change: the database, the cuts, the bucket's ids, times in conditions."""
 
     options: ReadOptions
     database: str
@@ -170,21 +172,25 @@ class ChangesRelation(Relation):
 
     def check(self) -> None:
         """An error where there is no such table, or none that changes, or the end lies before the start."""
-        if self.options.start.timestamp is not None and self.options.at.timestamp is not None:
-            refuse_reversed_times(self.options.start.timestamp, self.options.at.timestamp)
+        refuse_reversed_times(self.options.start, self.options.at)
         _ = self._changes
 
     @property
     def shown(self) -> pa.Schema:
         """What tells of the event, then the table's columns."""
-        return changes_schema(self.snapshot.table(self.options.table))
+        return self._changes.schema
+
+    @property
+    def available(self) -> pa.Schema:
+        """What is looked up on request, too."""
+        return self._changes.available
 
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Groups of transactions, and parts of large ones."""
         return self._changes.only(columns).tasks(self.options.max_partition_rows)
 
     @cached_property
-    def _changes(self) -> Changes:
+    def _changes(self) -> Changes | LookedUp:
         pinned = self._pinned
         return self.catalog.changes(
             database=pinned.database,
@@ -192,6 +198,7 @@ class ChangesRelation(Relation):
             start=pinned.start,
             end=pinned.version,
             where=self.where,
+            pre_images=self.options.pre_images,
             ignore_corruption=self.options.ignore_corruption,
         )
 
@@ -206,14 +213,19 @@ class DifferenceRelation(Relation):
     @property
     def shown(self) -> pa.Schema:
         """How each row differs, the table's columns, the versions before and after."""
-        return diff_schema(self.snapshot.table(self.options.table))
+        return self._difference.schema
+
+    @property
+    def available(self) -> pa.Schema:
+        """What is looked up on request, too."""
+        return self._difference.available
 
     def tasks(self, columns: Sequence[str]) -> list[ReadTask]:
         """Ranges of keys, planned from the indexes of both cuts."""
         return self._difference.only(columns).tasks(self.options.max_partition_rows)
 
     @cached_property
-    def _difference(self) -> Diff:
+    def _difference(self) -> Diff | LookedUp:
         pinned = self._pinned
         return self.catalog.diff(
             database=pinned.database,
@@ -221,13 +233,18 @@ class DifferenceRelation(Relation):
             start=pinned.start if self.options.start.given else None,
             end=pinned.version,
             where=self.where,
+            pre_images=self.options.pre_images,
             ignore_corruption=self.options.ignore_corruption,
         )
 
 
-def open_relation(options: Mapping[str, str]) -> Relation:
-    """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing."""
-    asked = ReadOptions.parse(options)
+def open_relation(options: Mapping[str, str], now: int | None = None) -> Relation:
+    """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing.
+
+    Times that count from ``now``, by default the clock's, are fixed too.
+    """
+    now = clock.now_us() if now is None else now
+    asked = ReadOptions.parse(settled_options(options, now))
     catalog = Catalog(asked.path, storage_options=asked.storage)
     database = catalog.resolve_database(asked.database, ignore_corruption=asked.ignore_corruption)
     # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
@@ -238,14 +255,22 @@ def open_relation(options: Mapping[str, str]) -> Relation:
     else:
         where = {} if asked.table in METADATA_TABLES else conditions(snapshot, asked)
     pinned = Pinned(asked, database, snapshot.version, str(Cut() if start is None else start.cut), where)
+    if asked.where:
+        shown = _made(pinned, catalog, snapshot).available
+        pinned = replace(pinned, where=settled(where, shown, asked.table, now))
     return _opened(pinned, catalog, snapshot)
 
 
 def _opened(pinned: Pinned, catalog: Catalog, snapshot: Snapshot) -> Relation:
     """The relation of a catalog and a snapshot that this process has just read; only copies have to open them again."""
+    relation = _made(pinned, catalog, snapshot)
+    relation.check()
+    return relation
+
+
+def _made(pinned: Pinned, catalog: Catalog, snapshot: Snapshot) -> Relation:
     relation = _kind(pinned.options)(pinned)
     relation.catalog, relation.snapshot = catalog, snapshot
-    relation.check()
     return relation
 
 

@@ -12,14 +12,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from bucketcatalog import Catalog, InvalidOption, UnknownTable
+from bucketcatalog import Catalog, InvalidOption, UnknownTable, clock
 from bucketcatalog.federation import Federation, Given, each_given
 from bucketcatalog.query.members import CATALOG, Met, met, of_catalogs, telling_of, versions_of, without_rows
 from bucketcatalog.query.side_by_side import shown_of
 from bucketcatalog.query.snapshot import asked_for
 from bucketcatalog.state.conditions import Where
 
-from ..options import folded, given_options
+from ..options import folded, given_options, settled_options
 from ..types import spark_schema
 from ..where import where_of, where_text
 from .frames import Natively, frame_of
@@ -40,7 +40,8 @@ def frame_of_each(
     natively: Natively,
 ) -> DataFrame:
     """The rows of a table of all catalogs that have it; errors as of ``bucketcatalog.query.side_by_side``."""
-    rest = folded(options)
+    now = clock.now_us()  # in all of them what counts from now counts from one
+    rest = folded(settled_options(options, now))
     columns, where = rest.pop("columns", None), rest.pop("where", None)
     asked, conditions = asked_for(
         [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns,
@@ -54,7 +55,7 @@ def frame_of_each(
         if name in chosen:
             try:
                 with telling_of(name):
-                    found[name] = met(conditions, partial(_opened, given), lambda relation: relation.available.names)
+                    found[name] = met(conditions, partial(_opened, given, now), lambda relation: relation.available.names)
             except UnknownTable as error:
                 unknown.append(error)
     if not found:
@@ -77,8 +78,8 @@ def _given(
         yield name, given_options(each.place, database, each.options, of_all | own)
 
 
-def _opened(given: Mapping[str, str], where: Where) -> Relation:
-    return open_relation({**given, "where": where_text(where)} if where else given)
+def _opened(given: Mapping[str, str], now: int, where: Where) -> Relation:
+    return open_relation({**given, "where": where_text(where)} if where else given, now)
 
 
 def _united(

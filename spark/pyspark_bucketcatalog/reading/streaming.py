@@ -20,7 +20,8 @@ from bucketcatalog import BucketCatalogError, Catalog, ForeignBranch, HistoryPru
 from bucketcatalog.model.cuts import Cut, Head, Ref
 from bucketcatalog.model.tables import Table
 from bucketcatalog.model.times import parse_time
-from bucketcatalog.query.changes import changed_table, changes_schema
+from bucketcatalog.query.changes import changed_table
+from bucketcatalog.query.events import changes_schema
 from bucketcatalog.query.following import ALL, Follower, Portion, state_tasks
 from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.query.snapshot import Snapshot

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import CatalogWarning, CorruptionError
@@ -15,7 +17,7 @@ from bucketcatalog.log import segments
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.model.events import EventKind
 from bucketcatalog.model.facts import Facts
-from bucketcatalog.query import changes
+from bucketcatalog.query import events
 from bucketcatalog.query.changes import Changes, changes_of
 from bucketcatalog.state import feed
 from bucketcatalog.state.feed import Feed
@@ -54,7 +56,7 @@ def world() -> World:
 @pytest.fixture
 def undivided(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """As many tasks as there are parts, however few rows are in one."""
-    monkeypatch.setattr(changes, "_WORTH", 1 << 30)
+    monkeypatch.setattr(events, "_WORTH", 1 << 30)
     return monkeypatch
 
 
@@ -154,7 +156,9 @@ def test_of_several_blocks_that_are_read_together_only_the_damaged_one_is_left_o
         world.commit(writer, ("put", "objects", wide([f"{n:07}" for n in range(100_000)], 1)))
     (name,) = stored(world, ".parquet")
     data = bytearray(world.store.get(name))
-    data[len(data) // 2] ^= 1
+    group = pq.read_metadata(io.BytesIO(data)).row_group(3)
+    names = next(each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == "name")
+    data[names.data_page_offset + names.total_compressed_size // 2] ^= 1
     world.store.delete(name)
     world.store.put(name, bytes(data))
 
@@ -177,5 +181,5 @@ def test_many_files_are_divided_though_they_have_few_events(monkeypatch: pytest.
     changes = world.catalog().changes()
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     assert [len(changes.tasks(most_rows)) for most_rows in (10, 1 << 20)] == [4, 1]
-    monkeypatch.setattr("bucketcatalog.query.changes._MUCH", 650)
+    monkeypatch.setattr("bucketcatalog.query.events._MUCH", 650)
     assert [len(changes.tasks(most_rows)) for most_rows in (1, 10, 600, 1 << 20)] == [40, 4, 4, 1]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bucketcatalog import prefix
-from bucketcatalog.query import changes
+from bucketcatalog.query import events
 from bucketcatalog.query.database import MetadataTask
 from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.state import shares
@@ -47,7 +47,7 @@ def world() -> World:
 def most_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """As many tasks as there are slices, or one."""
     monkeypatch.setattr(shares, "_FEWEST_ROWS", 1 << 30)
-    monkeypatch.setattr(changes, "_WORTH", 1 << 30)
+    monkeypatch.setattr(events, "_WORTH", 1 << 30)
     return int(request.param)
 
 
