@@ -72,6 +72,24 @@ def test_any_other_url_is_harvested_row_for_row(spark: SparkSession, small: None
 
 
 @pytest.mark.once
+def test_executors_make_checksums_and_the_log_says_what_was_done(spark: SparkSession, small: None, tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "tree", [name for name in NAMES if not name.startswith(b"bad")])
+    (root / "a0").chmod(0o600)
+    mine, alone = tmp_path / "mine", Catalog(tmp_path / "alone")
+    result = bcs.jobs.harvest(spark, root, mine, bucket="tree", checksum=True)
+    assert counted(result) == counted(harvest(alone, root, bucket="tree", checksum=True)) and result.hashed == result.created
+    assert everything(Catalog(mine)) == everything(alone)
+    rows = bcs.read(spark, mine).where("checksum is null or checksum_algorithm <> 'SHA256' or inode is null")
+    assert rows.count() == 0
+    (row,) = bcs.read(spark, mine, table="log").select("created", "created_bytes", "metrics", "seconds", "bucket").collect()
+    assert (row["created"], row["created_bytes"], row["bucket"]) == (result.created, result.bytes, "tree")
+    assert row["metrics"]["hashed"] == result.hashed and 0 < row["seconds"] < result.seconds + 1
+    assert bcs.jobs.harvest(spark, root, mine, bucket="tree", checksum=True).transactions == ()
+    (root / "a0").chmod(0o640)
+    assert bcs.jobs.harvest(spark, root, mine, bucket="tree").updated == 1
+
+
+@pytest.mark.once
 def test_a_dry_run_writes_nothing_and_says_the_same(spark: SparkSession, tmp_path: Path) -> None:
     root = make_tree(tmp_path / "tree", NAMES)
     told = bcs.jobs.harvest(spark, root, tmp_path / "lake", dry_run=True, include=["big/*"])

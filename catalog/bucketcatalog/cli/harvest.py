@@ -47,6 +47,9 @@ Metadata = Annotated[
     bool, typer.Option("--metadata", help="Ask for the headers of each object of a bucket that is new; a request each.")
 ]
 Tags = Annotated[bool, typer.Option("--tags", help="Ask for the tags of each object of a bucket; a request each.")]
+Checksum = Annotated[
+    bool, typer.Option("--checksum", help="Read files for their SHA-256, each version once; a dry run reads none.")
+]
 SourceOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -70,6 +73,7 @@ def harvest(
     allow_empty: AllowEmpty = False,
     metadata: Metadata = False,
     tags: Tags = False,
+    checksum: Checksum = False,
     source_option: SourceOption = None,
     storage_option: StorageOption = None,
     as_json: Json = False,
@@ -97,6 +101,7 @@ def harvest(
             allow_empty=allow_empty,
             metadata=metadata,
             tags=tags,
+            checksum=checksum,
             source_options=parse_options(source_option, "source") or None,
             progress=tell,
         )
@@ -120,6 +125,8 @@ def _say(result: Harvested, catalog: str) -> None:
     )
     if result.versions or result.version_changes:
         write(f"{number(result.versions, 'version')} with delete markers: {result.version_changes:,} {would}changed")
+    if result.hashed:
+        write(f"{number(result.hashed, 'file')} read for checksums: {size(result.hashed_bytes)}")
     if result.errors:
         _say_failed(result, catalog)
     if not result.dry_run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..console.options import (
     open_catalog,
     snapshot_at,
 )
-from ..console.output import plain, print_rows, rows_of
+from ..console.output import plain, print_rows, rows_of, size
 from ..model.keys import decode_key
 from ..query.snapshot import Snapshot
 
@@ -30,6 +30,8 @@ _COLUMNS = {
     "forks": ("writer", "revision", "open", "uuids"),
     "sums": ("value", "name", "table", "group"),
 }
+
+_LOG_OF_HARVESTS = (*_COLUMNS["log"][:-1], "harvested", "metadata")
 
 
 def show(
@@ -49,10 +51,21 @@ def show(
     rows = snapshot.scan(name).to_arrow()
     if name == "log":
         rows = rows.take(list(range(len(rows) - 1, -1, -1)))
-    shown = rows_of([rows])
+    columns, shown = _COLUMNS[name], rows_of([rows])
+    if name == "log" and not as_json and rows["started"][:limit].null_count < len(rows[:limit]):
+        columns, shown = _LOG_OF_HARVESTS, ({**row, "harvested": _harvested(row)} for row in shown)
     if name == "conflicts":
         shown = _with_keys(snapshot, shown)
-    print_rows(islice(shown, limit), _COLUMNS[name], as_json=as_json, nothing=nothing)
+    print_rows(islice(shown, limit), columns, as_json=as_json, nothing=nothing)
+
+
+def _harvested(row: Mapping[str, Any]) -> str | None:
+    """What a harvest did, in short."""
+    if row["seconds"] is None:
+        return None
+    done = ", ".join(f"{row[name]:,} {name}" for name in ("created", "overwritten", "updated", "deleted") if row[name])
+    changed = (row["created_bytes"] or 0) + (row["overwritten_bytes"] or 0)
+    return f"{done or 'nothing changed'}{f' ({size(changed)})' if changed else ''} in {row['seconds']:.1f} s"
 
 
 def _command(name: str, what: str, nothing: str) -> Callable[..., None]:

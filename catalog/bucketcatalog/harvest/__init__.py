@@ -10,9 +10,11 @@ commits the difference.
     source        the seam to what is inventoried, and what counts as an error there
     mapping       entries as rows and ids
     compare       two ordered streams, merged into what has to change
+    checksums     what files hold, as checksums that are made once of each version
     difference    the changes of each table from one pass over the source
-    commit        commits the difference in chunks, and keeps account of what could not be catalogued
+    failures      keeps account of what could not be catalogued
     account       counts of what was seen and what became of it
+    commit        commits the difference in chunks, and says what was done
     sections      a range of names, compared and written by whoever is given it
     rounds        a harvest by workers: divides the source until it is done, and commits once
     open          the source that a URL names
@@ -21,7 +23,7 @@ commits the difference.
 """
 
 from .account import Harvested, Progress
-from .commit import Failed
+from .failures import Failed
 from .open import open_source
 from .run import default_writer, harvest
 from .source import BATCH_ROWS, ENTRY_SCHEMA, EntryError, Source

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 
-from ..model.arrays import exact_sum
 from ..model.tables import Table
-from .commit import Failed
-from .compare import Step
+from .compare import Step, bytes_in
+from .failures import Failed
 from .mapping import OBJECTS
+
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,20 @@ class Counts:
 
     entries: int = 0
     created: int = 0
+    created_bytes: int = 0
     overwritten: int = 0
+    overwritten_bytes: int = 0
+    overwritten_bytes_before: int = 0
     updated: int = 0
     deleted: int = 0
+    deleted_bytes: int = 0
     unchanged: int = 0
+    unchanged_bytes: int = 0
     versions: int = 0
     version_changes: int = 0
-    bytes: int = 0
+    hashed: int = 0
+    hashed_bytes: int = 0
+    errors: int = 0
 
     def with_step(self, table: Table, step: Step) -> Counts:
         """These, and what has to change in a range of names of a table."""
@@ -37,12 +45,25 @@ class Counts:
             self,
             entries=self.entries + seen,
             created=self.created + step.created,
+            created_bytes=self.created_bytes + step.created_bytes,
             overwritten=self.overwritten + put - step.created,
+            overwritten_bytes=self.overwritten_bytes + bytes_in(step.put) - step.created_bytes,
+            overwritten_bytes_before=self.overwritten_bytes_before + step.replaced_bytes,
             updated=self.updated + step.updated,
             deleted=self.deleted + len(step.gone),
+            deleted_bytes=self.deleted_bytes + bytes_in(step.lost),
             unchanged=self.unchanged + step.unchanged,
-            bytes=self.bytes + (0 if step.put is None else exact_sum(step.put.column("content_length"))),
+            unchanged_bytes=self.unchanged_bytes + step.unchanged_bytes,
         )
+
+    def __sub__(self, before: Counts) -> Counts:
+        """What has come since."""
+        return Counts(**{one.name: getattr(self, one.name) - getattr(before, one.name) for one in fields(self)})
+
+    def metrics(self, started: int, ended: int) -> dict[str, int]:
+        """These as the metrics of a transaction, and the time that they are of, in microseconds since the epoch; see ``query.commits``."""
+        counted = {one.name: min(getattr(self, one.name), _LARGEST) for one in fields(self)}
+        return {"started": started, "ended": ended, **counted}
 
     @classmethod
     def sum(cls, parts: Iterable[Counts]) -> Counts:
@@ -53,10 +74,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Harvested:
-    """What a harvest did, or has done so far. ``bytes`` is the content length of what was created and overwritten, in sum.
+    """What a harvest did, or has done so far.
 
-    ``updated`` counts objects of which the version stayed and something else changed, such as tags or the storage class. ``versions``
-    counts the rows of ``object_versions`` that were seen, ``version_changes`` those that were put, updated or deleted.
+    Bytes are content lengths in sum: ``bytes`` of what was created and overwritten, ``overwritten_bytes`` of the new versions,
+    ``overwritten_bytes_before`` of those that they replace. ``updated`` counts objects of which the version stayed and something else
+    changed, such as tags or the owner of a file. ``versions`` counts the rows of ``object_versions`` that were seen, ``version_changes``
+    those that were put, updated or deleted. ``hashed`` counts the files of which a checksum was made.
     ``entries`` counts what was seen; ``errors`` what the source has now that cannot be catalogued, of which ``failed`` are the first few;
     ``transactions`` are the versions of what was committed, none in a dry run.
     """
@@ -70,13 +93,20 @@ class Harvested:
     dry_run: bool
     entries: int = 0
     created: int = 0
+    created_bytes: int = 0
     overwritten: int = 0
+    overwritten_bytes: int = 0
+    overwritten_bytes_before: int = 0
     updated: int = 0
     deleted: int = 0
+    deleted_bytes: int = 0
     unchanged: int = 0
+    unchanged_bytes: int = 0
     versions: int = 0
     version_changes: int = 0
     bytes: int = 0
+    hashed: int = 0
+    hashed_bytes: int = 0
     errors: int = 0
     failed: tuple[Failed, ...] = ()
     transactions: tuple[str, ...] = ()
@@ -87,7 +117,8 @@ class Harvested:
         done = ("created", "overwritten", "updated", "deleted")
         counts = [f"{count:,} {name}" for name in done if (count := getattr(self, name))]
         failed = f"; {self.errors:,} could not be catalogued" if self.errors else ""
-        return f"{self.entries:,} seen: {', '.join(counts) or 'nothing changed'}{failed}"
+        read = f"; {self.hashed:,} read" if self.hashed else ""
+        return f"{self.entries:,} seen: {', '.join(counts) or 'nothing changed'}{read}{failed}"
 
     @property
     def changes(self) -> int:
@@ -96,7 +127,8 @@ class Harvested:
 
     def with_counts(self, counts: Counts) -> Harvested:
         """The same with other counts."""
-        return replace(self, **{one.name: getattr(counts, one.name) for one in fields(counts)})
+        changed = counts.created_bytes + counts.overwritten_bytes
+        return replace(self, bytes=changed, **{one.name: getattr(counts, one.name) for one in fields(counts)})
 
 
 Progress = Callable[[Harvested], None]

@@ -1,95 +1,29 @@
 """What a harvest commits: events collected and committed chunk by chunk beside the listing, with checkpoints now and then.
 
-What could not be catalogued, as the table ``harvest_errors`` is to show it: what is wrong now, and nothing that is over.
+Each transaction says what the harvest has done since the one before, as its metrics; the table ``log`` shows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..format.definitions import core_tables
+from .. import clock
 from ..model.tables import Table
 from ..query.snapshot import Snapshot
 from ..write.commit import Committed
 from ..write.staging import WrittenShare
 from ..write.writer import Writer
+from .account import Counts
 from .compare import Step
+from .failures import ERRORS
 from .mapping import BUCKETS, OBJECTS, Bucket, deleted_keys, entry_rows, lost_keys, updated_rows
-from .scope import Scope
-from .source import EntryError
 
-ERRORS = core_tables()["harvest_errors"]
-_COLUMNS = ("path", "code", "message")
-_FEW = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """An entry that cannot be catalogued, as ``harvest_errors`` shows it."""
-
-    path: str
-    code: str
-    message: str
-
-
-class Failures:
-    """The errors of one run. They are held in memory, unlike the entries."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, EntryError] = {}
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def add(self, error: EntryError) -> None:
-        """Take note of an error."""
-        self._found[error.path] = error
-
-    @property
-    def found(self) -> tuple[EntryError, ...]:
-        """All of them."""
-        return tuple(self._found.values())
-
-    def first(self) -> tuple[Failed, ...]:
-        """Some of them, in the order of their paths."""
-        return tuple(Failed(path, self._found[path].code, self._found[path].message) for path in sorted(self._found)[:_FEW])
-
-    def changes(self, snapshot: Snapshot, source: str, scope: Scope) -> tuple[pa.Table, pa.Table]:
-        """Rows to put, for errors that are new or other than known, and keys to delete, for those in scope that are over."""
-        columns = [*_COLUMNS, "_version"]
-        known = snapshot.scan("harvest_errors", columns=columns, where={"source": source}).to_arrow().combine_chunks()
-        found = pa.table(
-            {
-                "path": pa.array(list(self._found), pa.string()),
-                "code": pa.array([error.code for error in self._found.values()], pa.string()),
-                "message": pa.array([error.message for error in self._found.values()], pa.string()),
-            }
-        )
-        new = found.filter(pc.invert(_among(found, known)))
-        over = known.filter(pc.invert(pc.is_in(known.column("path"), value_set=found.column("path"))))
-        in_scope = pa.array([scope.covers(path) for path in over.column("path").to_pylist()], pa.bool_())
-        over = over.filter(in_scope).select(["path", "_version"])
-        return _with_source(new, source), _with_source(over, source)
-
-
-def _among(found: pa.Table, known: pa.Table) -> pa.Array:
-    """Which rows of ``found`` are in ``known`` with all their columns."""
-    at = pc.index_in(found.column("path"), value_set=known.column("path"))
-    same = at.is_valid()
-    for name in _COLUMNS[1:]:
-        same = pc.and_(same, pc.fill_null(pc.equal(known.column(name).take(at), found.column(name)), False))
-    return same
-
-
-def _with_source(rows: pa.Table, source: str) -> pa.Table:
-    return rows.add_column(0, "source", pa.repeat(pa.scalar(source), len(rows)))
-
+CHUNK_SECONDS = 300.0
+"""How long what has changed waits at most, where it takes that long to come by: a harvest that dies loses no more."""
 
 Said = tuple[str, Table, Any]
 """Rows of a table, and what is said of them: ``put``, ``update`` or ``delete``."""
@@ -117,9 +51,12 @@ def said_of_failures(new: pa.Table, settled: pa.Table) -> list[Said]:
     return [(kind, ERRORS, rows) for kind, rows in (("put", new), ("delete", settled)) if len(rows)]
 
 
-def commit(writer: Writer, bucket: Bucket, said: Iterable[Said], shares: Iterable[WrittenShare] = ()) -> Committed | None:
-    """One transaction of a harvest, with what other processes have put for it."""
+def commit(
+    writer: Writer, bucket: Bucket, said: Iterable[Said], metrics: Mapping[str, int], shares: Iterable[WrittenShare] = ()
+) -> Committed | None:
+    """One transaction of a harvest, with what other processes have put for it; ``metrics`` say what was done (``Counts.metrics``)."""
     with writer.transaction(operation="harvest", metadata={"source": bucket.source, "bucket": bucket.name}) as tx:
+        tx.metrics.update(metrics)
         for kind, table, rows in said:
             if kind == "put":
                 tx.put(table.name, rows)
@@ -134,11 +71,19 @@ def commit(writer: Writer, bucket: Bucket, said: Iterable[Said], shares: Iterabl
 class Chunks:
     """Collects events and commits them, chunk by chunk, in one thread beside the walk: at most one chunk is under way.
 
-    Without a writer (a dry run) it commits nothing. What is still waiting when its ``with`` block raises is not committed.
+    The first says what was done since ``started``, microseconds since the epoch, each other one what was since the one before. Without a
+    writer (a dry run) it commits nothing. What is still waiting when its ``with`` block raises is not committed.
     """
 
     def __init__(
-        self, writer: Writer | None, snapshot: Snapshot, bucket: Bucket, chunk_events: int, checkpoint_events: int
+        self,
+        writer: Writer | None,
+        snapshot: Snapshot,
+        bucket: Bucket,
+        chunk_events: int,
+        checkpoint_events: int,
+        *,
+        started: int,
     ) -> None:
         self._writer = writer
         self._bucket = bucket
@@ -151,21 +96,25 @@ class Chunks:
         self._committed: list[Committed] = []
         self._waiting = said_of_bucket(bucket)
         self._count = 0
+        self._started, self._told, self._counts = started, Counts(), Counts()
+        self._since = clock.monotonic()
 
     @property
     def versions(self) -> tuple[str, ...]:
         """The transactions committed so far."""
         return tuple(committed.version for committed in self._committed)
 
-    def add(self, step: Step, table: Table = OBJECTS) -> None:
-        """The events of a step."""
+    def add(self, step: Step, table: Table, counts: Counts) -> None:
+        """The events of a step; ``counts`` are those of the harvest up to it."""
         self._append(said_of(self._bucket, table, step))
-        if self._count >= self._limit:
+        self._counts = counts
+        if self._count >= self._limit or (self._count and clock.monotonic() - self._since >= CHUNK_SECONDS):
             self.flush()
 
-    def add_failures(self, new: pa.Table, settled: pa.Table) -> None:
-        """Entries that cannot be catalogued, as found now, and those for which that is over."""
+    def add_failures(self, new: pa.Table, settled: pa.Table, counts: Counts) -> None:
+        """Entries that cannot be catalogued, as found now, and those for which that is over; ``counts`` are those of the harvest."""
         self._append(said_of_failures(new, settled))
+        self._counts = counts
 
     def _append(self, said: Iterable[Said]) -> None:
         for one in said:
@@ -176,11 +125,15 @@ class Chunks:
         """Begin to commit what is waiting, once the chunk before it has been committed."""
         self._settle()
         waiting, self._waiting, self._count = self._waiting, [], 0
+        self._since = clock.monotonic()
         if waiting and self._writer is not None:
-            self._under_way = self._thread.submit(self._commit, self._writer, waiting)
+            ended = max(clock.now_us(), self._started)
+            metrics = (self._counts - self._told).metrics(self._started, ended)
+            self._started, self._told = ended, self._counts
+            self._under_way = self._thread.submit(self._commit, self._writer, waiting, metrics)
 
-    def _commit(self, writer: Writer, events: Sequence[Said]) -> None:
-        committed = commit(writer, self._bucket, events)
+    def _commit(self, writer: Writer, events: Sequence[Said], metrics: Mapping[str, int]) -> None:
+        committed = commit(writer, self._bucket, events, metrics)
         if committed is not None:
             self._committed.append(committed)
         self._uncovered += sum(len(rows) for _, _, rows in events)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.arrays import same_values
+from ..model.arrays import exact_sum, same_values
 from ..model.keys import lower_bound
 from ..model.render import version_names
 from .source import EntryError
@@ -43,12 +43,14 @@ def differing(entries: pa.RecordBatch, known: pa.RecordBatch, columns: Sequence[
 class NamedRows:
     """One side of the merge: ``names`` (as bytes, sorted, distinct), ``ids``, and the ``rows`` that they belong to, all of one length.
 
-    Where a table has several rows of one name, ``names`` are what tells them apart too: the end of their keys, encoded.
+    Where a table has several rows of one name, ``names`` are what tells them apart too: the end of their keys, encoded. Rows that have
+    not all of their columns have a ``place`` in those that ``whole`` reads.
     """
 
     names: pa.Array
     ids: pa.Array
-    rows: pa.RecordBatch | pa.Array
+    rows: pa.RecordBatch
+    whole: Callable[[], pa.RecordBatch] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -69,7 +71,12 @@ class NamedRows:
         return self._slice(0, at), self._slice(at, len(self) - at)
 
     def _slice(self, start: int, count: int) -> NamedRows:
-        return NamedRows(self.names.slice(start, count), self.ids.slice(start, count), self.rows.slice(start, count))
+        return replace(
+            self,
+            names=self.names.slice(start, count),
+            ids=self.ids.slice(start, count),
+            rows=self.rows.slice(start, count),
+        )
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,8 @@ class Step:
 
     ``put`` holds entries with their ``ids`` that are new or another version than the catalog has, of which ``created`` are new.
     ``gone`` are names that the source has no more, with the ``versions`` seen and the catalog's rows, ``lost``. ``update`` holds entries
-    of versions that the catalog has with other columns, ``known`` the rows that it has of them. ``unchanged`` counts the rest.
+    of versions that the catalog has with other columns, ``known`` the rows that it has of them. ``unchanged`` counts the rest. Bytes are
+    content lengths in sum, as far as the rows tell any: ``replaced_bytes`` of the catalog's versions in place of which others are put.
     """
 
     put: pa.RecordBatch | None
@@ -90,11 +98,22 @@ class Step:
     lost: pa.RecordBatch | None = None
     update: pa.RecordBatch | None = None
     known: pa.RecordBatch | None = None
+    created_bytes: int = 0
+    replaced_bytes: int = 0
+    unchanged_bytes: int = 0
 
     @property
     def updated(self) -> int:
         """How many versions have other columns."""
         return 0 if self.update is None else len(self.update)
+
+
+def bytes_in(rows: pa.RecordBatch | None, at: pa.Array | None = None) -> int:
+    """The content lengths of rows, or of those ``at`` some positions, in sum; 0 where there are none."""
+    if rows is None or "content_length" not in rows.schema.names:
+        return 0
+    lengths = rows.column("content_length")
+    return exact_sum(lengths if at is None else lengths.take(at))
 
 
 Look = Callable[[pa.RecordBatch, pa.RecordBatch | None], pa.RecordBatch]
@@ -127,7 +146,7 @@ class Merger:
                 return
         if len(mine):
             rows = mine.rows if self._look is None else self._look(mine.rows, None)
-            yield Step(rows, mine.ids, len(mine), _NO_NAMES, _NO_VERSIONS, 0)
+            yield Step(rows, mine.ids, len(mine), _NO_NAMES, _NO_VERSIONS, 0, created_bytes=bytes_in(rows))
 
     def rest(self, before: bytes | None = None) -> Iterator[Step]:
         """What has to change after the last name of the source; what has a name from ``before`` on is left to somebody else."""
@@ -140,29 +159,36 @@ class Merger:
             self._known = next(self._live, None)
 
     def _compare(self, mine: NamedRows, theirs: NamedRows) -> Step:
-        if not self._compared and mine.names.equals(theirs.names) and mine.ids.equals(theirs.ids):
-            return Step(None, _NO_IDS, 0, _NO_NAMES, _NO_VERSIONS, len(mine))
+        if self._look is None and mine.names.equals(theirs.names) and mine.ids.equals(theirs.ids):
+            differs = differing(with_unsaid(mine.rows, theirs.rows, self._compared), theirs.rows, self._compared)
+            if not differs.true_count:
+                return Step(None, _NO_IDS, 0, _NO_NAMES, _NO_VERSIONS, len(mine), unchanged_bytes=bytes_in(mine.rows))
         at = pc.index_in(mine.names, value_set=theirs.names)
         same = pc.fill_null(pc.equal(theirs.ids.take(at), mine.ids), False)
         changed = pc.invert(same)
         gone = pc.invert(pc.is_in(theirs.names, value_set=mine.names))
         lost = theirs.rows.filter(gone)
         rows, update, known = mine.rows, None, None
-        if self._compared:
+        if self._compared or self._look is not None:
             rows, differs, known = self._settled(mine.rows, theirs.rows.take(pc.if_else(same, at, None)))
             update, known = rows.filter(differs), known.filter(differs)
+            if len(known) and theirs.whole is not None:
+                known = theirs.whole().take(known.column("place"))
         put = rows.filter(changed)
         updated = 0 if update is None else len(update)
         return Step(
             put if len(put) else None,
             mine.ids.filter(changed),
-            pc.sum(pc.and_(changed, at.is_null()), min_count=0).as_py(),
+            at.null_count,
             theirs.names.filter(gone),
             _versions(lost),
             len(mine) - len(put) - updated,
             lost,
             update if updated else None,
             known if updated else None,
+            created_bytes=bytes_in(rows, pc.indices_nonzero(at.is_null())),
+            replaced_bytes=bytes_in(theirs.rows, at.filter(pc.and_(changed, at.is_valid()))),
+            unchanged_bytes=bytes_in(rows) - bytes_in(put) - bytes_in(update),
         )
 
     def _settled(self, entries: pa.RecordBatch, known: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array, pa.RecordBatch]:

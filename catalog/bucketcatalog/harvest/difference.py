@@ -5,23 +5,26 @@ The catalog's side is planned by who has its snapshot, and can be read by anybod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import SourceNotFound
 from ..log.blocks import Blocks
 from ..model.facts import Facts
-from ..model.tables import Table
+from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part, Slice
 from ..state.read import read_slice
+from .checksums import Checksums
 from .compare import Look, Merger, NamedRows, Step
 from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, keys_of, names_of, names_upto, object_ids
 from .ranges import ALL_NAMES, NameRange
 from .scope import Scope
-from .source import Source, is_of_a_store
+from .source import Source, is_compared, is_of_a_store
 from .sources.s3_pages import ONLY_VERSIONS, current
 
 SLICE_ROWS = 16_384
@@ -42,28 +45,40 @@ class LiveRows:
         keys = keys_of(bucket, table, within)
         return cls(state.blocks, state.table, state.plan([keys], only_live=True, target=SLICE_ROWS))
 
-    def named(self, table: Table, scope: Scope, *, all_columns: bool = False) -> Iterator[NamedRows]:
+    def named(self, table: Table, scope: Scope, more: Iterable[str] | None = ()) -> Iterator[NamedRows]:
         """The rows that are in scope, with their versions as ``uuid`` and ``sequence``.
 
-        Only names and ids are read, unless ``all_columns`` are wanted: these come by their names, in storage form.
+        Only names, ids and lengths are read, and what else is wanted by its name; all columns for None. They come in storage form.
         """
-        needed = {*(column.field_name for column in table.key_columns), table.by_name["id"].field_name, "_kind", "_txn", "_seq"}
+        names = None if more is None else {*table.key, *(name for name in (table.id,) if name), "content_length", *more}
+        columns = [column for column in table.columns if names is None or column.name in names]
         for slice_ in self.slices:
-            facts = read_slice(self.blocks, self.stored_as, slice_, Part.LIVE, None if all_columns else frozenset(needed))
-            mask = scope.mask(facts.stored_column(table.by_name["name"])) if len(facts) else None
-            if mask is not None:
-                facts = facts.filter(mask)
+            facts = self._facts(slice_, table, scope, columns)
             if len(facts):
-                yield _live_rows(facts, table, all_columns=all_columns)
+                whole = None if more is None else partial(self._whole, slice_, table, scope)
+                yield _live_rows(facts, table, columns, whole)
+
+    def _facts(self, slice_: Slice, table: Table, scope: Scope, columns: Sequence[Column]) -> Facts:
+        needed = frozenset((*(column.field_name for column in columns), "_kind", "_txn", "_seq"))
+        facts = read_slice(self.blocks, self.stored_as, slice_, Part.LIVE, needed)
+        mask = scope.mask(facts.stored_column(table.by_name["name"])) if len(facts) else None
+        return facts if mask is None else facts.filter(mask)
+
+    def _whole(self, slice_: Slice, table: Table, scope: Scope) -> pa.RecordBatch:
+        """A slice's rows in scope, with all columns: they are needed only of what has changed, which is mostly nothing."""
+        return _with_versions(self._facts(slice_, table, scope, table.columns), table.columns)
 
 
-def _live_rows(facts: Facts, table: Table, *, all_columns: bool) -> NamedRows:
-    columns = {
-        c.name: facts.stored_column(c) for c in (table.columns if all_columns else (*table.key_columns, table.by_name["id"]))
-    }
+def _live_rows(facts: Facts, table: Table, columns: Sequence[Column], whole: Callable[[], pa.RecordBatch] | None) -> NamedRows:
+    rows = _with_versions(facts, columns)
+    if whole is not None:
+        rows = rows.append_column("place", pa.array(np.arange(len(rows))))
+    return NamedRows(names_of(table, rows), rows.column("id"), rows, whole)
+
+
+def _with_versions(facts: Facts, columns: Sequence[Column]) -> pa.RecordBatch:
     version = dict(zip(("uuid", "sequence"), facts.own_names(), strict=True))
-    rows = pa.record_batch({**columns, **version} if all_columns else version)
-    return NamedRows(names_of(table, columns), columns["id"], rows)
+    return pa.record_batch({**{column.name: facts.stored_column(column) for column in columns}, **version})
 
 
 def is_known(snapshot: Snapshot, bucket: Bucket, scope: Scope) -> bool:
@@ -122,25 +137,33 @@ class Difference:
     scope: Scope
     source: Source
     known: Callable[[Table], LiveRows]
+    checksums: Checksums | None = None
 
     def changes(self, entries: Portion) -> Iterator[Change]:
         """The steps of each table, each table's in the order of its keys, as far as the entries go."""
-        if not is_of_a_store(self.source):
-            yield from self._changes(entries, Merger(self.known(OBJECTS).named(OBJECTS, self.scope)), None)
-            return
-        compared, versioning = self.source.compared, self.source.versioning()
-        of_objects = tuple(name for name in compared if name not in ONLY_VERSIONS)
-        objects = self._merger(OBJECTS, of_objects, self.source.look)
-        versions = None if versioning is None else self._merger(OBJECT_VERSIONS, compared, self.source.look)
+        compared = self.source.compared if is_compared(self.source) else ()
+        versioning = self.source.versioning() if is_of_a_store(self.source) else None
+        objects = self._merger(OBJECTS, tuple(name for name in compared if name not in ONLY_VERSIONS))
+        versions = None if versioning is None else self._merger(OBJECT_VERSIONS, compared)
         yield from self._changes(entries, objects, versions, versioned=bool(versioning))
 
-    def _merger(self, table: Table, compared: tuple[str, ...], look: Look) -> Merger:
-        return Merger(self.known(table).named(table, self.scope, all_columns=True), compared=compared, look=look)
+    def _merger(self, table: Table, compared: tuple[str, ...]) -> Merger:
+        look = self._look()
+        known = self.known(table).named(table, self.scope, compared if look is None else None)
+        return Merger(known, compared=compared, look=look)
+
+    def _look(self) -> Look | None:
+        """What adds columns that no listing shows."""
+        checksums, ask = self.checksums, self.source.look if is_of_a_store(self.source) else None
+        if checksums is None or ask is None:
+            return ask or checksums
+        return lambda entries, known: checksums(ask(entries, known), known)
 
     def _changes(
         self, entries: Portion, objects: Merger, versions: Merger | None, *, versioned: bool = False
     ) -> Iterator[Change]:
-        for batch in entries:
+        parts = (part for batch in entries for part in (self.checksums.parts(batch) if self.checksums else [batch]))
+        for batch in parts:
             if versions is not None and versioned:
                 yield from ((OBJECT_VERSIONS, step) for step in versions.take(self._named(OBJECT_VERSIONS, batch)))
             shown = current(batch) if versioned else batch

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 
+from .. import clock
 from ..errors import InvalidRows
 from ..model.events import EventKind
 from ..model.facts import LAST_SEQUENCE
@@ -19,8 +20,9 @@ from ..query.snapshot import Snapshot
 from ..write.shares import ShareTask, share_task
 from ..write.writer import Writer
 from .account import Counts, Harvested
-from .commit import Failures, commit, said_of_bucket, said_of_failures
+from .commit import commit, said_of_bucket, said_of_failures
 from .difference import LiveRows, refuse_empty
+from .failures import Failures
 from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket
 from .ranges import ALL_NAMES, NameRange, evenly
 from .scope import Scope
@@ -36,7 +38,7 @@ _PLACE_BYTES = 2 * UUID_BYTES.byte_width
 
 @dataclass
 class Rounds:
-    """A harvest of a source to a bucket, by workers. Without a ``writer`` it is a dry run."""
+    """A harvest of a source to a bucket, by workers, since ``started``, in microseconds. Without a ``writer`` it is a dry run."""
 
     snapshot: Snapshot
     bucket: Bucket
@@ -45,12 +47,14 @@ class Rounds:
     workers: HarvestWorkers
     writer: Writer | None
     database: Database
+    started: int
+    checksum: bool = False
     done: list[Done] = field(default_factory=list)
     versions: tuple[str, ...] = ()
 
     def run(self, state: Harvested, *, allow_empty: bool) -> Generator[Harvested, None, None]:
         """Do it all; gives the counts after each round."""
-        task = HarvestTask(self.source, self.bucket, self.scope, self._writes())
+        task = HarvestTask(self.source, self.bucket, self.scope, self._writes(), self.checksum)
         most, ranges = FIRST_ENTRIES, self._divided([ALL_NAMES])
         while ranges:
             sections = [self._section(within, most if is_divided else None) for within, is_divided in ranges]
@@ -114,8 +118,11 @@ class Rounds:
         return failures
 
     def _counted(self, state: Harvested) -> Harvested:
-        failures, counts = self._failures(), Counts.sum(one.counts for one in self.done)
-        return replace(state.with_counts(counts), errors=len(failures), failed=failures.first(), transactions=self.versions)
+        failures = self._failures()
+        return replace(state.with_counts(self._counts(failures)), failed=failures.first(), transactions=self.versions)
+
+    def _counts(self, failures: Failures) -> Counts:
+        return replace(Counts.sum(one.counts for one in self.done), errors=len(failures))
 
     def _commit(self, failures: Failures) -> None:
         """One transaction with all of it, unless there is nothing to say."""
@@ -129,7 +136,8 @@ class Rounds:
         shares = [share for one in self.done for share in one.shares]
         if not said and not shares:
             return
-        committed = commit(self.writer, self.bucket, said, shares)
+        metrics = self._counts(failures).metrics(self.started, max(clock.now_us(), self.started))
+        committed = commit(self.writer, self.bucket, said, metrics, shares)
         if committed is not None:
             self.versions = (committed.version,)
         self.writer.check()  # commits look only now and then, and success must not be claimed for half of a fork

@@ -23,15 +23,17 @@ from ..model.names import WriterId, host_writer, names_given, writer_id
 from ..query.snapshot import Snapshot
 from ..write.host_turn import host_turn
 from .account import Counts, Harvested, Progress
-from .commit import Chunks, Failures
+from .checksums import Checksums
+from .commit import Chunks
 from .compare import OutOfReach
 from .difference import Difference, LiveRows, Portion, refuse_empty
+from .failures import Failures
 from .mapping import OBJECTS, Bucket, find_bucket
 from .open import open_source
 from .rounds import Rounds
 from .scope import Scope
 from .sections import HarvestWorkers
-from .source import AnyPath, DividedSource, EntryError, Source, StoreSource, is_divided, is_of_a_store
+from .source import AnyPath, DividedSource, EntryError, Source, StoreSource, is_divided, is_of_a_store, is_read
 
 CHUNK_EVENTS = 65_536
 CHECKPOINT_EVENTS = 1_000_000
@@ -57,6 +59,7 @@ def harvest(
     allow_empty: bool = False,
     metadata: bool = False,
     tags: bool = False,
+    checksum: bool = False,
     source_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     chunk_events: int = CHUNK_EVENTS,
@@ -66,7 +69,8 @@ def harvest(
     """Bring the catalog's inventory of ``source`` up to date, and say what changed.
 
     ``include`` and ``exclude`` are globs (see ``scope``). ``source_options`` say how to reach the source, as storage options do for the
-    catalog; without them the environment does. ``metadata`` and ``tags`` ask a bucket for each object's own, a request each.
+    catalog; without them the environment does. ``metadata`` and ``tags`` ask a bucket for each object's own, a request each. With
+    ``checksum`` files are read, each version once, and have their SHA-256 in base64; a dry run reads none.
     ``progress`` is called with what is done so far, about every 16,384 entries; a ``console.progress.progress_line`` shows it.
     ``SourceNotFound`` where there is nothing to list, or, without ``allow_empty``, where nothing is found of all that the catalog has: so
     looks a file system that is not mounted. ``AccessDenied`` where the catalog has versions of a bucket that may not be asked for its
@@ -77,10 +81,13 @@ def harvest(
     With ``workers`` these list and compare sections of the source, and all of it is one commit at the end, without a checkpoint; then
     ``InvalidOption`` for a source that cannot be divided, and ``InvalidRows`` for more than 2^31 changes.
     """
-    start = clock.monotonic()
-    _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags)
+    start, started = clock.monotonic(), clock.now_us()
+    _require_bools(dry_run=dry_run, allow_empty=allow_empty, metadata=metadata, tags=tags, checksum=checksum)
     scope = Scope(names_given(include, "globs", "include=['*.jpg']"), names_given(exclude, "globs", "exclude=['*.tmp']"))
     origin = open_source(source, _own_places(catalog), options=source_options, beside=catalog.store, metadata=metadata, tags=tags)
+    reads = checksum and not dry_run
+    if checksum and not is_read(origin):
+        raise _unread(origin)
     name = writer_id(writer) if writer is not None else default_writer(origin)
     with _alone(), ExitStack() as opened:
         # Before the catalog is looked at: what somebody else commits as this writer in between must not be taken for our own.
@@ -91,16 +98,27 @@ def harvest(
         target = _target(snapshot, origin, bucket, owner)
         state = _begun(origin, target, database, name, dry_run=dry_run)
         committed: Chunks | Rounds
-        if workers is None:
-            committed = chunks = opened.enter_context(Chunks(own, snapshot, target, chunk_events, checkpoint_events))
-            run = _in_chunks(state, snapshot, target, scope, origin, chunks, allow_empty=allow_empty)
-        else:
-            committed = rounds = Rounds(snapshot, target, scope, _divided(origin), workers, own, catalog.database(database))
-            run = rounds.run(state, allow_empty=allow_empty)
-        for counted in opened.enter_context(closing(run)):
+
+        def tell(counted: Harvested) -> None:
+            nonlocal state
             state = _so_far(counted, committed, start)
             if progress is not None:
                 progress(state)
+
+        if workers is None:
+            committed = chunks = opened.enter_context(
+                Chunks(own, snapshot, target, chunk_events, checkpoint_events, started=started)
+            )
+            run = _in_chunks(
+                state, snapshot, target, scope, origin, chunks, allow_empty=allow_empty, tell=tell if reads else None
+            )
+        else:
+            committed = rounds = Rounds(
+                snapshot, target, scope, _divided(origin), workers, own, catalog.database(database), started, reads
+            )
+            run = rounds.run(state, allow_empty=allow_empty)
+        for counted in opened.enter_context(closing(run)):
+            tell(counted)
     return _so_far(state, committed, start)
 
 
@@ -119,6 +137,13 @@ def _begun(source: Source, target: Bucket, database: str, writer: str, *, dry_ru
 def _so_far(state: Harvested, committed: Chunks | Rounds, start: float) -> Harvested:
     """The counts with what is committed by now, and the time it took."""
     return replace(state, transactions=committed.versions, seconds=clock.monotonic() - start)
+
+
+def _unread(source: Source) -> InvalidOption:
+    return InvalidOption(
+        f"{source.url} is not read for checksums.",
+        next_step="Leave --checksum out, checksum=True; of a bucket of S3 the store's own checksums come with --metadata, metadata=True.",
+    )
 
 
 def _divided(source: Source) -> DividedSource:
@@ -178,24 +203,32 @@ def _in_chunks(
     chunks: Chunks,
     *,
     allow_empty: bool,
+    tell: Progress | None,
 ) -> Generator[Harvested, None, None]:
-    """Merge the two sides and hand on what differs; gives the counts after each step."""
+    """Merge the two sides and hand on what differs; gives the counts after each step. Files are read where they can be ``tell`` told of."""
     failures, out_of_reach, counts = Failures(), OutOfReach(), Counts()
 
     def report(error: EntryError) -> None:
         failures.add(error)
         out_of_reach.add(error)
 
+    def so_far() -> Counts:
+        read = {} if checksums is None else {"hashed": checksums.files, "hashed_bytes": checksums.bytes}
+        return replace(counts, errors=len(failures), **read)
+
+    checksums = None
+    if tell is not None and is_read(source):
+        checksums = Checksums(source, report, tell=lambda: tell(state.with_counts(so_far())))
     entries = source.entries(scope, report)
     first = next(entries, None)
     if first is None and not failures and not allow_empty:
         refuse_empty(snapshot, bucket, scope, source)
-    difference = Difference(bucket, scope, source, partial(LiveRows.of, snapshot, bucket))
+    difference = Difference(bucket, scope, source, partial(LiveRows.of, snapshot, bucket), checksums)
     for table, found in difference.changes(Portion(entries if first is None else chain([first], entries))):
         step = out_of_reach.spare(found) if table is OBJECTS else found
         counts = counts.with_step(table, step)
-        chunks.add(step, table)
-        yield replace(state.with_counts(counts), errors=len(failures))
-    chunks.add_failures(*failures.changes(snapshot, source.url, scope))
+        chunks.add(step, table, so_far())
+        yield state.with_counts(so_far())
+    chunks.add_failures(*failures.changes(snapshot, source.url, scope), so_far())
     chunks.flush()
-    yield replace(state.with_counts(counts), errors=len(failures), failed=failures.first())
+    yield replace(state.with_counts(so_far()), failed=failures.first())

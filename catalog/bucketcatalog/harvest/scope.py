@@ -16,10 +16,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidOption
-
-_WILD = re.compile(r"[*?\[]")
-_SPECIAL = re.compile(r"([^\w/ \-])", re.ASCII)
+from ..model.globs import literal_beginning, pattern_of, translated
 
 
 @dataclass(frozen=True)
@@ -73,50 +70,14 @@ class Scope:
     @cached_property
     def _closing(self) -> re.Pattern[str] | None:
         """Excludes that, ending in ``*``, hold for everything below a directory that they match."""
-        globs = [_translated(glob) for glob in self.exclude if glob.endswith("*")]
+        globs = [translated(glob) for glob in self.exclude if glob.endswith("*")]
         return re.compile(f"(?s:{'|'.join(globs)})") if globs else None
 
     @cached_property
     def _openings(self) -> tuple[str, ...]:
         """What the included names begin with, as far as no wildcard comes."""
-        return tuple(_WILD.split(glob, maxsplit=1)[0] for glob in self.include)
+        return tuple(literal_beginning(glob) for glob in self.include)
 
 
 def _pattern(globs: Sequence[str]) -> str | None:
-    if not globs:
-        return None
-    pattern = rf"(?s)\A(?:{'|'.join(_translated(glob) for glob in globs)})\z"
-    try:
-        pc.match_substring_regex(pa.array([""]), pattern)
-    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
-        raise InvalidOption(
-            f"{globs[0] if len(globs) == 1 else list(globs)!r} cannot be matched: {str(error).splitlines()[0]}.",
-            next_step="Use globs with *, ? and [...].",
-        ) from None
-    return pattern
-
-
-def _translated(glob: str) -> str:
-    """A glob as a regular expression that Arrow and Python read alike."""
-    parts, at = [], 0
-    while at < len(glob):
-        char = glob[at]
-        at += 1
-        if char == "*":
-            parts.append(".*")
-        elif char == "?":
-            parts.append(".")
-        elif char == "[" and (end := glob.find("]", at + 1 + (glob[at : at + 1] == "!"))) >= 0:
-            parts.append(_set(glob[at:end]))
-            at = end + 1
-        else:
-            parts.append(_SPECIAL.sub(r"\\\1", char) if char.isascii() else char)
-    return "".join(parts)
-
-
-def _set(body: str) -> str:
-    negated = body.startswith("!")
-    body = (body[1:] if negated else body).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
-    if body.startswith("^"):
-        body = "\\" + body
-    return f"[{'^' if negated else ''}{body}]"
+    return pattern_of(globs) if globs else None

@@ -7,7 +7,7 @@ before the commit that names them: doing a section twice, or half, changes nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,16 +22,20 @@ from ..store import Store
 from ..write.shares import ShareTask, ShareWriter
 from ..write.staging import WrittenShare
 from .account import Counts
-from .commit import Failures, Said, said_of
+from .checksums import Checksums
+from .commit import Said, said_of
 from .compare import OutOfReach, Step
 from .difference import Difference, LiveRows, Portion
+from .failures import Failures
 from .mapping import OBJECTS, Bucket
 from .ranges import NameRange
 from .scope import Scope
-from .source import DividedSource, EntryError
+from .source import DividedSource, EntryError, is_read
 
 PORTION_EVENTS, PORTION_BYTES = 65_536, 64 << 20
 """Events that are sorted at once, and bytes of them in memory."""
+_READERS = 2
+"""How many files a section reads at once: there are others at the same time."""
 CARRIED_EVENTS, CARRIED_BYTES = 1_024, 256 << 10
 """As little as this is no file of its own: the driver commits it with what others have found."""
 
@@ -74,13 +78,14 @@ class Done:
 class HarvestTask:
     """What is the same for all sections of a harvest; picklable where its source is.
 
-    ``writes`` says how shares of each table are written; None: nothing is, for it is a dry run.
+    ``writes`` says how shares of each table are written; None: nothing is, for it is a dry run. With ``checksum`` files are read.
     """
 
     source: DividedSource
     bucket: Bucket
     scope: Scope
     writes: Mapping[str, ShareTask] | None
+    checksum: bool = False
 
     def run(self, section: Section, store: Store) -> Done:
         """Compare a section, and put what differs into the catalog's store."""
@@ -95,14 +100,17 @@ class HarvestTask:
             return LiveRows(Blocks(store), share.table, share.unpacked())
 
         entries = Portion(self.source.entries(self.scope, report, section.within), section.most)
+        checksums = Checksums(self.source, report, threads=_READERS) if self.checksum and is_read(self.source) else None
         counts = Counts()
-        for table, found in Difference(self.bucket, self.scope, self.source, known).changes(entries):
+        for table, found in Difference(self.bucket, self.scope, self.source, known, checksums).changes(entries):
             step = out_of_reach.spare(found) if table is OBJECTS else found
             counts = counts.with_step(table, step)
             written.add(table, step)
         shares, said = written.finish()
         began, ended = entries.began, entries.ended
         rest = () if began is None or ended is None else tuple(section.within.behind(began, ended))
+        if checksums is not None:
+            counts = replace(counts, hashed=checksums.files, hashed_bytes=checksums.bytes)
         return Done(counts, failures.found, bool(entries.seen), shares, said, rest)
 
 

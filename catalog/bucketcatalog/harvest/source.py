@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
-from ..errors import InvalidOption
+from ..errors import BucketCatalogError, InvalidOption
 from ..model.tables import TIMESTAMP
 from .ranges import ALL_NAMES, NameRange
 from .scope import Scope
@@ -33,6 +33,11 @@ ENTRY_SCHEMA = pa.schema(
         pa.field("content_type", pa.string()),
         pa.field("file_type", pa.string()),
         pa.field("link_target", pa.string()),
+        pa.field("uid", pa.int64()),
+        pa.field("gid", pa.int64()),
+        pa.field("mode", pa.int32()),
+        pa.field("inode", pa.uint64()),
+        pa.field("links", pa.int64()),
     ]
 )
 """What batches have; up to ``modified`` every one. ``identity`` is what beside the name tells one version of an object from another: a
@@ -73,6 +78,13 @@ def own_source(url: str, *, whole: bool) -> InvalidOption:
     )
 
 
+def entry_error(raw: bytes, why: OSError | BucketCatalogError, *, below: bool = False, unreadable: bool = True) -> EntryError:
+    """What a call that failed says of an entry."""
+    if isinstance(why, BucketCatalogError):
+        return EntryError(raw, why.code, why.message, unreadable, below)
+    return EntryError(raw, errno.errorcode.get(why.errno or 0, "EIO"), why.strerror or "it cannot be read", unreadable, below)
+
+
 Report = Callable[[EntryError], None]
 
 
@@ -104,17 +116,21 @@ class Source(Protocol):
         ...
 
 
-class StoreSource(Source, Protocol):
-    """A source of which the listing may show a version changed without another one coming to be.
-
-    Where ``versioning`` gives a text, ``entries`` are all versions and have the columns of ``object_versions`` too: those of one name
-    are in one batch, sorted by version id.
-    """
+class ComparedSource(Source, Protocol):
+    """A source of which the listing may show a version changed without another one coming to be."""
 
     @property
     def compared(self) -> tuple[str, ...]:
         """The columns that are compared with what the catalog has of the same version; each batch has all of them."""
         ...
+
+
+class StoreSource(ComparedSource, Protocol):
+    """A source that may keep versions, and tell more of single entries than it lists.
+
+    Where ``versioning`` gives a text, ``entries`` are all versions and have the columns of ``object_versions`` too: those of one name
+    are in one batch, sorted by version id.
+    """
 
     def versioning(self) -> str | None:
         """``Enabled`` or ``Suspended``; empty where versions never were kept; None where that is not known. Asks the source once."""
@@ -128,6 +144,28 @@ class StoreSource(Source, Protocol):
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """The entries with the columns that have to be asked for one by one; ``known`` is as for ``compare.Look``."""
         ...
+
+
+class ReadSource(Source, Protocol):
+    """A source of which the entries can be read, by several threads at once."""
+
+    @property
+    def readers(self) -> int:
+        """How many threads may read."""
+        ...
+
+    def pieces(self, entry: Mapping[str, Any]) -> Iterator[bytes]:
+        """What a plain file holds, in pieces of a few MiB at most.
+
+        ``entry`` is what was listed: ``name``, ``identity``, ``content_length``, ``modified`` in microseconds, and ``etag`` where the
+        source has any. ``Changed`` where it is no more what was listed, before or after it was read, ``OSError`` or ``StoreError`` where
+        it cannot be read or is gone.
+        """
+        ...
+
+
+class Changed(Exception):
+    """An entry is another one than was listed."""
 
 
 class DividedSource(Source, Protocol):
@@ -148,6 +186,16 @@ class DividedSource(Source, Protocol):
 def is_divided(source: Source) -> TypeGuard[DividedSource]:
     """Whether it is a ``DividedSource``."""
     return hasattr(source, "divide")
+
+
+def is_compared(source: Source) -> TypeGuard[ComparedSource]:
+    """Whether it is a ``ComparedSource``."""
+    return hasattr(source, "compared")
+
+
+def is_read(source: Source) -> TypeGuard[ReadSource]:
+    """Whether it is a ``ReadSource``."""
+    return hasattr(source, "pieces")
 
 
 def is_of_a_store(source: Source) -> TypeGuard[StoreSource]:
@@ -183,8 +231,7 @@ class Reporter:
     def __call__(self, raw: bytes, why: OSError | Refusal, *, below: bool = False) -> None:
         """Report an entry; a path that ends in ``/`` stands for everything below, with ``below`` any path for what is below it too."""
         if isinstance(why, OSError):
-            code, message = errno.errorcode.get(why.errno or 0, "EIO"), why.strerror or "it cannot be read"
-            error = EntryError(raw, code, message, below=below)
+            error = entry_error(raw, why, below=below)
         else:
             error = EntryError(raw, why.code, why.message, unreadable=why.unreadable, below=below)
         if self.scope.covers(error.path):

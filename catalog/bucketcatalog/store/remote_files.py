@@ -63,6 +63,7 @@ def _can_be_shown(part: str) -> bool:
 
 _OF_HOSTS = frozenset({"sftp", "ssh", "ftp", "smb", "http", "https", "hdfs", "webhdfs"})
 _GONE, _DENIED = (404, 410), (401, 403)
+_AT_ONCE, _PIECE = 8, 1 << 20
 
 
 class RemoteFiles:
@@ -139,6 +140,25 @@ class RemoteFiles:
                 return None
             raise (PermissionError(str(cause)) if status in _DENIED else cause) from None
         return asked
+
+    @property
+    def readers(self) -> int:
+        """How many threads may read files at once."""
+        return _AT_ONCE if getattr(self._files, "async_impl", False) else 1
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """What a file holds, a piece at a time; ``ObjectNotFound`` where there is none."""
+        self._require_known()
+        with guarded(self._secrets, "get", name), self._files.open(f"{self._root}/{name}", "rb") as file:
+            while piece := file.read(_PIECE):
+                yield bytes(piece)
+
+    def info(self, name: str) -> Mapping[str, Any]:
+        """What the file system says of a file when it is asked for it alone."""
+        self._require_known()
+        with guarded(self._secrets, "get", name):
+            said: Mapping[str, Any] = self._files.info(f"{self._root}/{name}")
+        return said
 
     def is_directory(self) -> bool:
         """Whether the url names something that can have files below it."""

@@ -41,7 +41,7 @@ class Bucket(_message.Message):
     def __init__(self, owner: _Optional[bytes] = ..., name: _Optional[str] = ..., id: _Optional[bytes] = ..., created: _Optional[int] = ..., region: _Optional[str] = ..., versioning: _Optional[str] = ..., object_lock: bool = ..., tags: _Optional[_Mapping[str, str]] = ..., properties: _Optional[str] = ..., external: bool = ..., source: _Optional[str] = ...) -> None: ...
 
 class Object(_message.Message):
-    __slots__ = ("owner", "bucket_id", "name", "id", "created", "modified", "creator", "content_length", "content_md5", "content_type", "headers", "roles", "sharks", "properties", "etag", "version_id", "storage_class", "checksum_algorithm", "checksum", "encryption", "encryption_key", "replication_status", "lock_mode", "lock_retain_until", "legal_hold", "tags", "user_metadata", "parts", "file_type", "link_target")
+    __slots__ = ("owner", "bucket_id", "name", "id", "created", "modified", "creator", "content_length", "content_md5", "content_type", "headers", "roles", "sharks", "properties", "etag", "version_id", "storage_class", "checksum_algorithm", "checksum", "encryption", "encryption_key", "replication_status", "lock_mode", "lock_retain_until", "legal_hold", "tags", "user_metadata", "parts", "file_type", "link_target", "uid", "gid", "mode", "inode", "links")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +93,11 @@ class Object(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     FILE_TYPE_FIELD_NUMBER: _ClassVar[int]
     LINK_TARGET_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    GID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    INODE_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
     owner: bytes
     bucket_id: bytes
     name: str
@@ -123,7 +128,12 @@ class Object(_message.Message):
     parts: int
     file_type: str
     link_target: str
-    def __init__(self, owner: _Optional[bytes] = ..., bucket_id: _Optional[bytes] = ..., name: _Optional[str] = ..., id: _Optional[bytes] = ..., created: _Optional[int] = ..., modified: _Optional[int] = ..., creator: _Optional[bytes] = ..., content_length: _Optional[int] = ..., content_md5: _Optional[bytes] = ..., content_type: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., roles: _Optional[_Iterable[bytes]] = ..., sharks: _Optional[_Iterable[str]] = ..., properties: _Optional[str] = ..., etag: _Optional[str] = ..., version_id: _Optional[str] = ..., storage_class: _Optional[str] = ..., checksum_algorithm: _Optional[str] = ..., checksum: _Optional[str] = ..., encryption: _Optional[str] = ..., encryption_key: _Optional[str] = ..., replication_status: _Optional[str] = ..., lock_mode: _Optional[str] = ..., lock_retain_until: _Optional[int] = ..., legal_hold: bool = ..., tags: _Optional[_Mapping[str, str]] = ..., user_metadata: _Optional[_Mapping[str, str]] = ..., parts: _Optional[int] = ..., file_type: _Optional[str] = ..., link_target: _Optional[str] = ...) -> None: ...
+    uid: int
+    gid: int
+    mode: int
+    inode: int
+    links: int
+    def __init__(self, owner: _Optional[bytes] = ..., bucket_id: _Optional[bytes] = ..., name: _Optional[str] = ..., id: _Optional[bytes] = ..., created: _Optional[int] = ..., modified: _Optional[int] = ..., creator: _Optional[bytes] = ..., content_length: _Optional[int] = ..., content_md5: _Optional[bytes] = ..., content_type: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., roles: _Optional[_Iterable[bytes]] = ..., sharks: _Optional[_Iterable[str]] = ..., properties: _Optional[str] = ..., etag: _Optional[str] = ..., version_id: _Optional[str] = ..., storage_class: _Optional[str] = ..., checksum_algorithm: _Optional[str] = ..., checksum: _Optional[str] = ..., encryption: _Optional[str] = ..., encryption_key: _Optional[str] = ..., replication_status: _Optional[str] = ..., lock_mode: _Optional[str] = ..., lock_retain_until: _Optional[int] = ..., legal_hold: bool = ..., tags: _Optional[_Mapping[str, str]] = ..., user_metadata: _Optional[_Mapping[str, str]] = ..., parts: _Optional[int] = ..., file_type: _Optional[str] = ..., link_target: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., mode: _Optional[int] = ..., inode: _Optional[int] = ..., links: _Optional[int] = ...) -> None: ...
 
 class ObjectVersion(_message.Message):
     __slots__ = ("owner", "bucket_id", "name", "version_id", "id", "ordinal", "is_latest", "is_delete_marker", "created", "modified", "content_length", "content_md5", "content_type", "headers", "etag", "storage_class", "checksum_algorithm", "checksum", "encryption", "encryption_key", "replication_status", "lock_mode", "lock_retain_until", "legal_hold", "tags", "user_metadata", "parts")

@@ -28,6 +28,7 @@ from bucketcatalog.cli.gc import (
 from bucketcatalog.cli.harvest import (
     AllowEmpty,
     Bucket,
+    Checksum,
     DryRun,
     Exclude,
     HarvestWriter,
@@ -147,6 +148,7 @@ def harvest(
     allow_empty: AllowEmpty = False,
     metadata: Metadata = False,
     tags: Tags = False,
+    checksum: Checksum = False,
     source_option: SourceOption = None,
     max_tasks: Annotated[
         int | None,
@@ -177,6 +179,7 @@ def harvest(
             allow_empty=allow_empty,
             metadata=metadata,
             tags=tags,
+            checksum=checksum,
             source_options=of_source,
             storage_options=options,
             max_tasks=max_tasks,

@@ -68,6 +68,7 @@ def harvest(
     allow_empty: bool = False,
     metadata: bool = False,
     tags: bool = False,
+    checksum: bool = False,
     source_options: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -77,7 +78,8 @@ def harvest(
 
     The rows are the same as without Spark. All of it is one transaction, which has to be committed within the maximum snapshot age
     (``StaleRead``) and holds at most 2^31 changes (``InvalidRows``). A directory must be there on every machine that has executors.
-    ``progress`` is told after each round. A round has about ``max_tasks`` tasks, by default 4 for each core that Spark knows of.
+    With ``checksum`` the executors read the files. ``progress`` is told after each round. A round has about ``max_tasks`` tasks, by default
+    4 for each core that Spark knows of.
     """
     if max_tasks is not None and max_tasks < 1:
         raise InvalidOption(f"max_tasks cannot be {max_tasks}.", next_step="Set it to a whole number above 0.")
@@ -96,6 +98,7 @@ def harvest(
         allow_empty=allow_empty,
         metadata=metadata,
         tags=tags,
+        checksum=checksum,
         source_options=source_options,
         progress=progress,
         workers=HarvestOnExecutors(spark, place, parts),

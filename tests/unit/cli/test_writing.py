@@ -37,6 +37,32 @@ def test_harvest_says_what_it_did(cli: Cli, source: Path, tmp_path: Path) -> Non
     assert cli("harvest", source, catalog).out.startswith("1 entry: 0 created, 0 overwritten, 1 deleted, 1 unchanged")
 
 
+def test_harvest_makes_checksums_where_asked(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    lines = cli("harvest", source, catalog, "--checksum").out.splitlines()
+    assert lines[1] == "2 files read for checksums: 3 B"
+    found = Catalog(catalog).snapshot().scan("objects", columns=["checksum"]).to_arrow()["checksum"].to_pylist()
+    assert all(len(checksum) == 44 for checksum in found)
+    again = cli("harvest", source, catalog, "--checksum", "--json").document
+    assert (again["hashed"], again["hashed_bytes"], again["transactions"]) == (0, 0, [])
+
+
+def test_log_says_in_short_what_a_harvest_did_and_as_json_all_of_it(cli: Cli, source: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    with Catalog(catalog).writer("w") as writer, writer.transaction(operation="mine"):
+        pass
+    assert "HARVESTED" not in cli("log", catalog).out
+    cli("harvest", source, catalog)
+    (source / "a.txt").unlink()
+    cli("harvest", source, catalog)
+    head, second, first, mine = cli("log", catalog).out.splitlines()
+    assert head.split()[-2:] == ["HARVESTED", "METADATA"]
+    assert "1 deleted in 0.0 s" in second and "2 created (3 B) in 0." in first and mine.split()[-2:] == ["-", "-"]
+    row = cli("log", catalog, "--json").lines[0]
+    assert (row["deleted"], row["deleted_bytes"], row["unchanged_bytes"], row["bucket"]) == (1, 1, 2, str(source))
+    assert row["metrics"]["deleted"] == 1 and "harvested" not in row
+
+
 def test_harvest_takes_its_options(cli: Cli, source: Path, tmp_path: Path) -> None:
     owner = "11111111-1111-4111-8111-111111111111"
     arguments = (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketcatalog.harvest.compare import Merger, NamedRows, Step
+from bucketcatalog.harvest.compare import Merger, NamedRows, Step, bytes_in
 
 NAMES = st.dictionaries(st.text(alphabet="ab\u00e9\uffee\U0001f600/", max_size=4), st.integers(0, 2), max_size=12)
 SPLITS = st.lists(st.integers(1, 5), min_size=1, max_size=12)
@@ -26,12 +27,15 @@ def sides(rows: dict[str, int], splits: Sequence[int], *, live: bool) -> list[Na
         if live:
             version = [bytes([id_]) * 16 for _, id_ in piece]
             extra = pa.record_batch(
-                [pa.array(version, pa.binary(16)), pa.array([9] * len(piece), pa.int32()), told(piece, live=True)],
-                ["uuid", "sequence", "told"],
+                [pa.array(version, pa.binary(16)), pa.array([9] * len(piece), pa.int32()), told(piece, live=True), sizes(piece)],
+                ["uuid", "sequence", "told", "content_length"],
             )
+            whole = partial(pa.RecordBatch.append_column, extra, "whole", names)
+            placed = extra.append_column("place", pa.array(range(len(piece)), pa.int64()))
+            found.append(NamedRows(names, ids, placed, whole))
         else:
-            extra = pa.record_batch([names, told(piece, live=False)], ["name", "told"])
-        found.append(NamedRows(names, ids, extra))
+            extra = pa.record_batch([names, told(piece, live=False), sizes(piece)], ["name", "told", "content_length"])
+            found.append(NamedRows(names, ids, extra))
     return found
 
 
@@ -39,6 +43,15 @@ def told(piece: Sequence[tuple[bytes, int]], *, live: bool) -> pa.Array:
     """What may differ behind one id: the sides tell another thing where a name has an ``a``, the source nothing where it has an ``é``."""
     values = [None if not live and "\u00e9".encode() in name else int(live and b"a" in name) for name, _ in piece]
     return pa.array(values, pa.int32())
+
+
+def sizes(piece: Sequence[tuple[bytes, int]]) -> pa.Array:
+    """How long each version of an object is."""
+    return pa.array([size(name, id_) for name, id_ in piece], pa.int64())
+
+
+def size(name: bytes, id_: int) -> int:
+    return 10 * len(name) + id_
 
 
 def merged(merger: Merger, source: Sequence[NamedRows]) -> Iterator[Step]:
@@ -66,6 +79,15 @@ def test_the_steps_together_are_the_difference_of_the_two_sides(
     for step in steps:
         _check_versions(step, theirs)
         assert step.updated == (0 if step.known is None else len(step.known))
+        if step.known is not None and step.update is not None:
+            assert step.known.column("whole").to_pylist() == step.update.column("name").to_pylist()
+    new, old = mine.keys() - theirs.keys(), (mine.keys() & theirs.keys()) - same
+    assert sum(step.created_bytes for step in steps) == sum(size(n.encode(), mine[n]) for n in new)
+    assert sum(step.replaced_bytes for step in steps) == sum(size(n.encode(), theirs[n]) for n in old)
+    assert sum(step.unchanged_bytes for step in steps) == sum(
+        size(n.encode(), mine[n]) for n in same if n.encode() not in updated
+    )
+    assert sum(bytes_in(step.lost) for step in steps) == sum(size(n.encode(), theirs[n]) for n in theirs.keys() - mine.keys())
 
 
 def _check_versions(step: Step, theirs: dict[str, int]) -> None:

@@ -17,7 +17,7 @@ from bucketcatalog.harvest import EntryError, open_source
 from bucketcatalog.harvest.scope import Scope
 from bucketcatalog.harvest.source import ENTRY_SCHEMA, escaped
 from bucketcatalog.harvest.sources.local import LocalSource
-from bucketcatalog.harvest.sources.stats import entry_batch
+from bucketcatalog.harvest.sources.stats import Numbers, entry_batch
 
 from ...kit.trees import HOSTILE, locked, make_tree, on_disk, open_folder
 
@@ -239,12 +239,15 @@ def test_types_follow_the_ending_and_only_files_have_one(tmp_path: Path) -> None
 
 def test_times_beyond_what_a_timestamp_holds_are_shown_as_the_nearest(tmp_path: Path) -> None:
     class Stats:  # what lstat gives where a file system keeps such times, which none at hand does
-        st_size = 7
+        st_size, st_mode, st_uid, st_gid, st_ino, st_nlink = 7, 0o100644, 1 << 31, 2, (1 << 64) - 1, 3
 
         def __init__(self, time: int) -> None:
             self.st_mtime_ns = time
 
     far = [10**21, -(10**21), 0]
-    batch = entry_batch(pa.array(["a", "b", "c"]), [Stats(time) for time in far], [0o100644] * 3, [None] * 3)
+    numbers = Numbers()
+    numbers.add([Stats(time) for time in far])
+    batch = entry_batch(pa.array(["a", "b", "c"]), numbers, [None] * 3)
     assert [time.year for time in batch.column("modified").to_pylist()] == [9999, 1, 1970]
     assert batch.column("identity").to_pylist() == [b"7 %d" % time for time in far]
+    assert [batch.column(name)[0].as_py() for name in ("uid", "inode", "mode")] == [1 << 31, (1 << 64) - 1, 0o644]

@@ -38,7 +38,8 @@ from ..source import (
 )
 from .descent import Descent, Entry, Level, Place, Stats, place_of, raw_name, raw_names, steps_of, text_bounds
 from .points import SAMPLE, points_of
-from .stats import checked_names, entry_batch, links_and_directories
+from .reading import pieces_of
+from .stats import Numbers, checked_names, entry_batch, links_and_directories
 
 _REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL)
 """What is said of a name that is there, and no longer leads to what was listed: to a directory, or to a link."""
@@ -89,6 +90,20 @@ class LocalSource:
             raise InvalidName(f"{self._root!r} cannot be the name of a bucket.", next_step="Name the bucket with --bucket.")
         return name
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What may change of a file and leave its size and time as they are; numbers of files are not always the same."""
+        return ("uid", "gid", "mode", "links")
+
+    @property
+    def readers(self) -> int:
+        """More than there are processors: disks and file servers are quicker for several at once."""
+        return max(8, int(pa.cpu_count()))
+
+    def pieces(self, entry: Mapping[str, Any]) -> Iterator[bytes]:
+        """See ``ReadSource``."""
+        return pieces_of(self._root, entry["name"].encode(), entry["identity"])
+
     def entries(self, scope: Scope, report: Report, within: NameRange = ALL_NAMES) -> Iterator[pa.RecordBatch]:
         """See ``Source``. Memory grows with the largest directories on one path, not with the tree."""
         self._require_same()
@@ -132,8 +147,7 @@ class _Found:
     """Entries that wait to become a batch; where the links among them point, by position, and None for what is left out."""
 
     names: list[str] = field(default_factory=list)
-    stats: list[Stats] = field(default_factory=list)
-    modes: list[int] = field(default_factory=list)
+    numbers: Numbers = field(default_factory=Numbers)
     targets: dict[int, bytes | None] = field(default_factory=dict)
 
 
@@ -282,9 +296,8 @@ class _Walk:
             stats = self._descent.stats(run)
         except OSError:
             run, stats = self._readable(level, run)
-        first, prefix, modes = len(found.names), level.prefix, [one.st_mode for one in stats]
-        found.stats += stats
-        found.modes += modes
+        first, prefix = len(found.names), level.prefix
+        modes = found.numbers.add(stats)
         found.names += [prefix + entry.name for entry in run]
         for at, is_link in links_and_directories(modes):
             if is_link:
@@ -337,13 +350,13 @@ class _Walk:
 
     def _batch(self, found: _Found) -> Iterator[pa.RecordBatch]:
         """The entries as Arrow data, without those that are out of scope, cannot be named, or are links that cannot be read."""
-        names, stats, modes, targets = found.names, found.stats, found.modes, found.targets
+        names, targets = found.names, found.targets
         kept, text = checked_names(raw_names(names), self._scope, self._report)
         if kept is not None:
-            names, stats, modes = [names[at] for at in kept], [stats[at] for at in kept], [modes[at] for at in kept]
+            names = [names[at] for at in kept]
             targets = {new: targets[old] for new, old in enumerate(kept) if old in targets} if targets else targets
         shown, gone = self._shown(names, targets)
-        batch = entry_batch(text, stats, modes, shown)
+        batch = entry_batch(text, found.numbers, shown, kept)
         if gone:
             batch = batch.take(pa.array(np.setdiff1d(np.arange(len(names)), gone)))
         if len(batch):

@@ -20,7 +20,7 @@ from ...store import Store
 from ...store.remote_files import RemoteFiles, modified_us
 from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
-from ..source import BATCH_ROWS, MAX_NAME_BYTES, EntryError, Report, Reporter, own_source
+from ..source import BATCH_ROWS, MAX_NAME_BYTES, Changed, EntryError, Report, Reporter, own_source
 from .points import points_of
 from .stats import checked_names
 
@@ -82,6 +82,19 @@ class RemoteSource:
     def look(self, entries: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
         """The entries: there is nothing else to ask for."""
         return entries
+
+    @property
+    def readers(self) -> int:
+        """One where the file system does one thing at a time."""
+        return self._files.readers
+
+    def pieces(self, entry: Mapping[str, Any]) -> Iterator[bytes]:
+        """See ``ReadSource``. A request more tells whether it still is what was listed."""
+        yield from self._files.pieces(entry["name"])
+        now = self._files.info(entry["name"])
+        said = {"content_length": _size(now), "modified": modified_us(now) or None, "etag": _etag(now)}
+        if any(None not in (value, entry[name]) and value != entry[name] for name, value in said.items()):
+            raise Changed(entry["name"])
 
     def divide(self, within: NameRange, parts: int) -> list[bytes]:
         """See ``DividedSource``. At directories alone: who is given a part of one has to list, and maybe to ask, for all of it."""

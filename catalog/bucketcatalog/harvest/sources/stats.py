@@ -9,6 +9,8 @@ import mimetypes
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +43,7 @@ def media_types(names: pa.Array) -> pa.Array:
     return _TYPES.take(known).take(endings.indices)
 
 
-_FORMAT = 0o170000
+_FORMAT, _PERMISSIONS = 0o170000, 0o7777
 _LINK_OR_DIRECTORY = (stat.S_IFLNK, stat.S_IFDIR)
 _PLAIN = stat.S_IFREG, stat.S_IFREG | 0o7777
 _FILE_TYPES = {
@@ -54,21 +56,58 @@ _FILE_TYPES = {
 _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
-def links_and_directories(modes: Sequence[int]) -> Iterator[tuple[int, bool]]:
+_NUMBERS = {
+    "st_size": np.int64,
+    "st_mode": np.int64,
+    "st_uid": np.int64,
+    "st_gid": np.int64,
+    "st_ino": np.uint64,
+    "st_nlink": np.int64,
+}
+_GETTERS = [(attrgetter(name), kind) for name, kind in _NUMBERS.items()]
+Modes = npt.NDArray[Any]
+
+
+class Numbers:
+    """What ``lstat`` says of entries, in columns: taken at once, and the results let go of, which is quicker than to come back to each."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+        self._parts: list[list[npt.NDArray[Any]]] = [[] for _ in _GETTERS]
+
+    def add(self, stats: Sequence[os.stat_result]) -> Modes:
+        """Add some, and give their modes."""
+        for (get, kind), parts in zip(_GETTERS, self._parts, strict=True):
+            parts.append(np.fromiter(map(get, stats), kind, len(stats)))
+        self.times += [one.st_mtime_ns for one in stats]  # a broken clock may leave behind what no machine word holds
+        return self._parts[1][-1]
+
+    def columns(self, kept: Sequence[int] | None = None) -> tuple[list[npt.NDArray[Any]], list[int]]:
+        """All columns, in the order of ``_NUMBERS``, and the times, of all entries or of those that are ``kept``, by position."""
+        columns = [np.concatenate(parts) for parts in self._parts]
+        if kept is None:
+            return columns, self.times
+        return [column[kept] for column in columns], [self.times[at] for at in kept]
+
+
+def links_and_directories(modes: Modes) -> Iterator[tuple[int, bool]]:
     """The positions of those that have no bytes of their own, each with whether it is a symbolic link."""
-    if modes and (min(modes) < _PLAIN[0] or max(modes) > _PLAIN[1]):  # nearly all directories hold nothing but plain files
-        for at, mode in enumerate(modes):
+    if len(modes) and (modes.min() < _PLAIN[0] or modes.max() > _PLAIN[1]):  # nearly all directories hold nothing but plain files
+        for at, mode in enumerate(modes.tolist()):
             if mode & _FORMAT in _LINK_OR_DIRECTORY:
                 yield at, mode & _FORMAT == stat.S_IFLNK
 
 
 def entry_batch(
-    text: pa.Array, stats: Sequence[os.stat_result], modes: Sequence[int], targets: Sequence[str | None]
+    text: pa.Array, numbers: Numbers, targets: Sequence[str | None], kept: Sequence[int] | None = None
 ) -> pa.RecordBatch:
-    """The entries as a batch of ``ENTRY_SCHEMA``; the identity is size and modification time in nanoseconds, ``"4096 17000..."``."""
-    lengths = pa.array([one.st_size for one in stats], pa.int64())
-    times = [one.st_mtime_ns for one in stats]
-    formats = np.array(modes, np.int32) & _FORMAT
+    """The entries as a batch of ``ENTRY_SCHEMA``; the identity is size and modification time in nanoseconds, ``"4096 17000..."``.
+
+    Where only some of the ``numbers`` are ``kept``, by position, names and targets are those of these.
+    """
+    (sizes, modes, users, groups, inodes, links), times = numbers.columns(kept)
+    lengths = pa.array(sizes)
+    formats, permissions = (modes & _FORMAT).astype(np.int32), (modes & _PERMISSIONS).astype(np.int32)
     plain = pa.array(formats == stat.S_IFREG)
     columns = [
         text,
@@ -78,6 +117,7 @@ def entry_batch(
         pc.if_else(plain, media_types(text), pa.scalar(None, pa.string())),
         _file_types(formats),
         pa.array(targets, pa.string()),
+        *(pa.array(column) for column in (users, groups, permissions, inodes, links)),
     ]
     return pa.record_batch(columns, schema=ENTRY_SCHEMA)
 
