@@ -405,13 +405,14 @@ class Catalog:
         timestamp: Time | None = None,
         version: Version | None = None,
         writer: str | None = None,
-        dry_run: bool = False,
+        dry_run: bool = True,
         skip_collected: bool = False,
         with_purged: bool = False,
     ) -> Restored:
         """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
 
-        It is committed by a maintainer, by default this machine's; with ``dry_run`` nothing is written. ``DataCollected`` where data of
+        It is committed by a maintainer, by default this machine's; without ``dry_run=False`` nothing is written, and it only says what would
+        be. ``DataCollected`` where data of
         rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended. Who
         knows that nobody has deleted the data of what was purged restores that ``with_purged``, as far as collection has not come yet.
         """

@@ -116,9 +116,11 @@ def owner_id(owner: str | uuid.UUID) -> str:
         raise InvalidOption(f"The owner {owner!r} is not a uuid.", next_step="Give one, or leave it out.") from None
 
 
-def names_given(given: Iterable[str], what: str, example: str) -> tuple[str, ...]:
-    """What an argument names, which takes several of ``what``; ``InvalidOption`` for one alone, which would be read letter by letter."""
-    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (None,)
+def names_given(given: str | Iterable[str], what: str, example: str) -> tuple[str, ...]:
+    """What an argument names, which takes several of ``what``, or one; ``InvalidOption`` for anything else."""
+    if isinstance(given, str):
+        return (given,)
+    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, bytes) else (None,)
     if not all(isinstance(name, str) for name in found):
         raise InvalidOption(f"The {what} {given!r} are not a list of names.", next_step=f"Give a list, such as {example}.")
     return found

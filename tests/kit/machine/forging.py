@@ -313,7 +313,7 @@ class Forging:
                 return _shown(Catalog(target).snapshot(), ("objects", "deleted_objects", "buckets", "deleted_buckets"))
             case Restore(past):
                 version = self.remembered[past % len(self.remembered)]
-                done = world.catalog().restore("objects", version=version, writer="maintainer-1")
+                done = world.catalog().restore("objects", version=version, writer="maintainer-1", dry_run=False)
                 return done.put, done.updated, done.deleted
         return None
 

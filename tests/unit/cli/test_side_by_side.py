@@ -128,7 +128,7 @@ def test_checkpoints_prunes_and_tags_at_once_fork_nothing(lake: Catalog) -> None
         ["checkpoint", lake.url, "--all-writers"],
         ["checkpoint", lake.url, "--all-writers", "--full"],
         ["prune", lake.url, "--older-than", "0s", "--force", "--yes"],
-        ["tag", lake.url, "now"],
+        ["tag", lake.url, "meanwhile"],
     )
     assert lake.snapshot(strict=True).scan("forks").to_arrow().num_rows == 0
     assert {w for w in lake.snapshot().cut.heads if w != "w"} == {MAINTAINER, COMPACTOR}
@@ -176,7 +176,7 @@ def test_everything_that_opens_the_machines_writer_waits_for_it(
         "drop": lambda: lake.drop_tag("t"),
         "prune": lambda: lake.prune("0s", force=True, dry_run=False),
         "repair": lambda: lake.repair(dry_run=False),
-        "restore": lambda: lake.restore("objects", version="w@0"),
+        "restore": lambda: lake.restore("objects", version="w@0", dry_run=False),
         "reap": lambda: lake.reap(dry_run=False),
         "collect": lambda: lake.collect(dry_run=False),
         "clone": lambda: lake.clone(tmp_path / "other"),

@@ -261,8 +261,8 @@ def test_what_a_plain_writer_has_purged_is_read_at_versions_before_and_is_left_o
     world.clock.tick(HOUR)
     assert names(world.snapshot(), "deleted_objects") == [] and "alice" in names(world.snapshot(version="release"))
     with pytest.raises(DataCollected):
-        world.catalog().restore("objects", version="release")
-    assert world.catalog().restore("objects", version="release", skip_collected=True).skipped == 1
+        world.catalog().restore("objects", version="release", dry_run=False)
+    assert world.catalog().restore("objects", version="release", skip_collected=True, dry_run=False).skipped == 1
 
 
 def test_who_reads_trusted_checkpoints_alone_does_so_in_another_process_too(world: World) -> None:

@@ -105,7 +105,7 @@ def test_segments_that_transactions_refer_to_are_changes(world: World, monkeypat
     catalog = Catalog(MemoryStore())
     with catalog.writer("w") as w, w.transaction() as tx:
         tx.put("objects", obj("a"))
-    catalog.restore("objects", version=":")
+    catalog.restore("objects", version=":", dry_run=False)
     found = catalog.info()
     every = sum(info.size for info in catalog.store.list(""))
     segments = sum(info.size for info in catalog.store.list("") if info.name.endswith(".parquet"))

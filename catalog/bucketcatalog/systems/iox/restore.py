@@ -28,7 +28,10 @@ _OF_VERSIONS = ("table", "partition", "chunk", "_version")
 
 @dataclass(frozen=True)
 class Restored:
-    """What a restore has come to: files that are there again, files that ended, and deletions that hold again or no more."""
+    """What a restore has come to, or would: files that are there again, files that ended, and deletions that hold again or no more.
+
+    ``version`` is the commit; None where nothing is to be done, and of a dry run.
+    """
 
     table: str
     files_put: int
@@ -38,8 +41,8 @@ class Restored:
     version: str | None
 
 
-def restore(writer: Writer, then: Snapshot, now: Snapshot, table: str) -> Restored:
-    """Make a data table what it was ``then``; nothing is committed where it is that ``now``.
+def restore(writer: Writer | None, then: Snapshot, now: Snapshot, table: str) -> Restored:
+    """Make a data table what it was ``then``, or without a writer say what that takes; nothing is committed where it is that ``now``.
 
     ``DataCollected`` where a file that was there may have been deleted since, ``UnknownTable`` where there was no such table.
     """
@@ -48,8 +51,8 @@ def restore(writer: Writer, then: Snapshot, now: Snapshot, table: str) -> Restor
         raise UnknownTable(f"There was no data table {table!r} at that version.", next_step="Restore it to a later one.")
     back, gone = _only_in(was.files, live.files), _only_in(live.files, was.files)
     held, over = _ids(was, live, was), _ids(live, was, was)
-    if not (len(back) or len(gone) or held or over):
-        return Restored(table, 0, 0, 0, 0, None)
+    if writer is None or not (len(back) or len(gone) or held or over):
+        return Restored(table, len(back), len(gone), len(held), len(over), None)
     store, place = now.files.store, (writer.id, writer.database)
     with writer.transaction(operation="restore", metadata={"table": table, "version": then.version}) as tx:
         tx.rests_on(now)

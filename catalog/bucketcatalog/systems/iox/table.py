@@ -192,10 +192,19 @@ class DataTable:
         assert isinstance(found, Compacted)
         return found
 
-    def restore(self, *, timestamp: Time | None = None, version: str | int | None = None) -> Restored:
-        """Make the table what it was at a time or version, in one transaction: files, deletions and statistics; see ``restore``."""
+    def restore(
+        self, *, timestamp: Time | None = None, version: str | int | None = None, dry_run: bool = True
+    ) -> Restored:
+        """Make the table what it was at a time or version, in one transaction: files, deletions and statistics; see ``restore``.
+
+        Without ``dry_run=False`` nothing is written, and it says what would be.
+        """
         if timestamp is None and version is None:
             raise InvalidOption("A restore needs a time or a version.", next_step="Say which state the table is to have again.")
+        if dry_run:
+            now = self._snapshot(None, None)
+            then = self._catalog.snapshot(database=now.database, timestamp=timestamp, version=version)
+            return restore(None, then, now, self.name)
         with self._changing() as (writer, _, now):
             then = self._catalog.snapshot(database=writer.database, timestamp=timestamp, version=version)
             self._key = None

@@ -269,6 +269,6 @@ def test_a_catalog_restores_by_a_maintainer_of_this_machine() -> None:
     with catalog.writer("w") as w, w.transaction() as tx:
         tx.put("objects", obj("x"))
     assert catalog.restore("objects", version=":", dry_run=True).committed is None
-    done = catalog.restore("objects", version=":")
+    done = catalog.restore("objects", version=":", dry_run=False)
     assert done.deleted == 1 and done.committed is not None and done.committed.startswith("maintainer-")
     assert names(Catalog(catalog.store).snapshot()) == []

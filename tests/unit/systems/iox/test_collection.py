@@ -115,7 +115,7 @@ def test_a_restored_file_that_was_collected_is_refused(yard: Yard) -> None:
     yard.compact()
     yard.collected()
     with pytest.raises(DataCollected, match="may be deleted"):
-        yard.opened().restore(version=version)
+        yard.opened().restore(version=version, dry_run=False)
     assert yard.values() == [0, 1, 2, 10, 11, 12]
 
 

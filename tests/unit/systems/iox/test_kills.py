@@ -90,7 +90,7 @@ def compact(catalog: Catalog) -> None:
 
 
 def restore(catalog: Catalog) -> None:
-    catalog.data("cpu", writer="alice").restore(version="alice@0")
+    catalog.data("cpu", writer="alice").restore(version="alice@0", dry_run=False)
 
 
 def several(catalog: Catalog) -> None:

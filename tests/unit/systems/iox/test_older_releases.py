@@ -81,5 +81,5 @@ def test_it_is_verified_and_restored(store: MemoryStore) -> None:
     assert not [finding for finding in verify(Catalog(store), deep=True) if finding.severity.value == "error"]
     then = Catalog(store).snapshot().version
     Catalog(store).data("cpu", writer="new").remove(partition="default")
-    Catalog(store).data("cpu", writer="new").restore(version=then)
+    Catalog(store).data("cpu", writer="new").restore(version=then, dry_run=False)
     assert sorted(Catalog(store).data("cpu").scan().to_arrow()["v"].to_pylist()) == [1, 2]

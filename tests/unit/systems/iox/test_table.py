@@ -453,7 +453,7 @@ def test_who_takes_a_data_table_for_a_table_is_told_what_it_is(lake: Lake) -> No
     lake.append(1)
     for name in (f"data.{TABLE}", "data.other"):
         with pytest.raises(UnknownTable, match="are data tables") as told:
-            lake.catalog().restore(name, timestamp="@0", writer="maintainer-1")
+            lake.catalog().restore(name, timestamp="@0", writer="maintainer-1", dry_run=False)
         assert "iox files" in told.value.next_step
 
 
