@@ -112,4 +112,4 @@ def _environment(bin_: Path) -> dict[str, str]:
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
     tools = [str(Path(sys.prefix) / "protoc")] if (Path(sys.prefix) / "protoc").is_dir() else []
     path = os.pathsep.join([*(entry for entry in sys.path if entry), *tools])
-    return os.environ | {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path, "BUCKETCATALOG": str(ROOT)}
+    return os.environ | {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}

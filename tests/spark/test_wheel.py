@@ -38,11 +38,15 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder / "empty")
     found = folder / "empty" / "bin" / "python"
     versions = folder / "constraints.txt"
-    others = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("pyspark==")]
-    versions.write_text("\n".join([*others, f"pyspark=={pyspark.__version__}"]))
+    others = [line for line in _constraints() if not line.startswith("pyspark==")]
+    versions.write_text("".join([*others, f"pyspark=={pyspark.__version__}\n"]))
     # What of it is imported is compiled then, which is little of it.
     pip(found, "install", "--no-compile", "--constraint", versions, wheel, cwd=folder)
     return found
+
+
+def _constraints() -> list[str]:
+    return (ROOT / "constraints.txt").read_text().splitlines(keepends=True)
 
 
 def pip(python: Path, command: str, *arguments: str | Path, cwd: Path) -> None:
@@ -80,6 +84,33 @@ print(Catalog("lake").snapshot().scan("box_weights").to_arrow()["kilograms"].to_
     weighed = run(python.with_name("bucketcatalog"), "boxes", "weigh", "lake", cwd=tmp_path, environment=_alone(python))
     assert "1.5" in weighed
     pip(python, "uninstall", "--yes", "bucketcatalog-boxes", cwd=tmp_path)
+
+
+def test_own_tables_need_a_compiler_that_pip_has_and_nothing_of_the_source_tree(python: Path, tmp_path: Path) -> None:
+    """What docs/guide/tables.md says, by the word of the wheel alone: its command compiles a file, and so does a compiler for Python."""
+    constraint = tmp_path / "constraints.txt"
+    constraint.write_text("".join(line for line in _constraints() if line.startswith(("grpcio==", "protobuf=="))))
+    pip(python, "install", "--constraint", constraint, "grpcio-tools", cwd=tmp_path)
+    (tmp_path / "runs.proto").write_text(
+        """syntax = "proto3"; package jobs; import "bucketcatalog/v1/options.proto";
+        message Run { option (bucketcatalog.v1.table) = {name: "jobs.runs" key: "id"}; string id = 1; }"""
+    )
+    command = python.with_name("bucketcatalog")
+    run(command, "tables", "lake", "--register", "runs.proto", cwd=tmp_path, environment=_alone(python))
+    include = run(command, "tables", "--include", cwd=tmp_path, environment=_alone(python)).strip()
+    compiler = [python, "-m", "grpc_tools.protoc", "--proto_path=.", f"--proto_path={include}", "--python_out=.", "runs.proto"]
+    run(*compiler, cwd=tmp_path, environment=_alone(python))
+    code = """
+from bucketcatalog import Catalog
+import runs_pb2
+cat = Catalog("lake")
+assert cat.register(runs_pb2) == ["jobs.runs"] and cat.declare(["jobs.runs"]) is None
+with cat.writer("w") as writer, writer.transaction() as tx:
+    tx.put("jobs.runs", {"id": "a"})
+print(Catalog("lake").snapshot().scan("jobs.runs").to_arrow()["id"].to_pylist())
+"""
+    assert run(python, "-c", code, cwd=tmp_path, environment=_alone(python)).strip() == "['a']"
+    assert include.startswith(str(python.parents[1]))
 
 
 def test_the_environment_has_nothing_of_this_one(python: Path, tmp_path: Path) -> None:

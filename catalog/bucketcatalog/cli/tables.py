@@ -23,12 +23,19 @@ from ..console.options import (
 from ..console.output import finish, number, print_facts, visible_name, write
 from ..console.progress import progress_line
 from ..errors import InvalidOption
-from ..format.compiled import tables_in
+from ..format.compiled import include_path, tables_in
 from ..format.definitions import table_of
 from ..model.tables import Table
 from ..write.commit import Committed
 from .compiling import descriptors_of
 from .metadata import show
+
+
+def _print_include(asked: bool) -> None:
+    if asked:
+        write(str(include_path()))
+        finish()
+        raise typer.Exit
 
 
 def tables(
@@ -44,6 +51,15 @@ def tables(
     proto_path: Annotated[
         list[Path] | None, typer.Option("--proto-path", metavar="DIR", help="Where a .proto's imports are, too; repeat it.")
     ] = None,
+    include: Annotated[
+        bool,
+        typer.Option(
+            "--include",
+            is_eager=True,
+            callback=_print_include,
+            help="Print the folder in which compilers find bucketcatalog/v1/options.proto, and do nothing else.",
+        ),
+    ] = False,
     writer: Maintainer = None,
     database: Database = None,
     as_of: AsOf = None,

@@ -18,6 +18,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     columns         the columns of stored rows, by names and field ids, from facts and back
     shown           stored columns as engines show them that read files by themselves
     exported        rows as people see them, as Parquet can hold them
+    texts           rows as people see them, as lines of JSON and as CSV can hold them
     checking        what rows must be before they count as facts
     sizes           how large rows, row groups and indexes may be that are written
     streams         what reading an Arrow stream would take, by what it says of itself
@@ -32,6 +33,7 @@ Before it come the model, whose values it encodes; after it the log, which knows
     proto_text      a .proto as text
     compiled        compiled .proto files as compilers write them down
     wanted          what a user wants of a table, against the columns that it has
+    checks          what writers check of a table that is made of a schema
     schemas         tables from schemas of Arrow, with the numbers that they have
     authority       who decides what a table is, and what is left out of it
     segments        Parquet files of one run, with filters and an index before the footer

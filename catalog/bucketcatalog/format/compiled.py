@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -21,6 +22,15 @@ def options_set() -> bytes:
     for file in (*_OPTIONS.dependencies, _OPTIONS):
         file.CopyToProto(files.file.add())
     return files.SerializeToString()
+
+
+def include_path() -> Path:
+    """The folder below which ``bucketcatalog/v1/options.proto`` is, which a ``.proto`` of tables imports: a ``--proto_path`` of compilers.
+
+    A wheel has it in the package; who runs from the source tree has it there, in ``proto``.
+    """
+    package = Path(options_pb2.__file__).resolve().parents[2]
+    return package if (package / _OPTIONS.name).is_file() else package.parent / "proto"
 
 
 def tables_in(serialized: bytes, name: str) -> list[Descriptor]:

@@ -123,7 +123,7 @@ def parse_definition(serialized: bytes) -> Table:
             f"The definition of table {definition.name!r} has no message {definition.message!r} that is a table.",
             next_step="Put the option (bucketcatalog.v1.table) with a name and a key on the row message.",
         )
-    options = _options(message)
+    options, parent = _options(message), _options(message).parent
     for file in definition.files.file:
         if file.syntax != "proto3":
             raise cannot_be(options.name, f"{file.name!r} is written in {file.syntax or 'proto2'}, and only proto3 is read")
@@ -137,7 +137,7 @@ def parse_definition(serialized: bytes) -> Table:
         key=tuple(options.key),
         id=options.id or None,
         data_reference=tuple(options.data_reference),
-        parent=Parent(options.parent.table, options.parent.field) if options.parent.table else None,
+        parent=Parent(parent.table, parent.field, parent.must_exist) if parent.table else None,
         sums=tuple(Sum(total.name, total.field or None, tuple(total.group)) for total in options.sums),
         orders=tuple(
             SecondaryOrder(order.name, tuple(order.fields), order.of_tombstones, order.covering) for order in options.orders
@@ -243,6 +243,8 @@ def _column(field: Any, within: _Within, options: Any, *, is_own: bool = False) 
         sensitive=column.sensitive,
         max_bytes=column.max_bytes,
         minimum=column.minimum if column.HasField("minimum") else None,
+        maximum=column.maximum if column.HasField("maximum") else None,
+        allowed=tuple(column.allowed),
         external=is_external(field) if is_own else column.external,
         removed=is_own and column.removed,
         children=within.columns(field) if is_message else (),

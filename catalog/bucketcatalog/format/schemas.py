@@ -2,8 +2,8 @@
 
 Columns are matched with those that the table has by their names, and keep their numbers. What is new has the next number that nothing has
 had; what is left out is removed, and its number and name are reserved; what was removed and is there again, as what it was, is taken back.
-A schema says which columns there are, of which types. What it cannot say (sums, orders, parents, defaults, limits) is for tables whose
-``.proto`` their users write.
+A schema says which columns there are, of which types; their limits and a parent are said beside it, and stay where nobody says them anew.
+What is not said so (sums, orders, defaults, enumerations) is for tables whose ``.proto`` their users write.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..errors import IncompatibleTable, InvalidName
 from ..model.tables import Column, DataType, Default, Shape, Table
 from ..v1 import log_pb2, options_pb2
 from .arrow_types import kind_of, type_with
+from .checks import keep_limits, say_limits, say_parent
 from .definitions import table_of, walk_types
 from .evolution import WIDER
 from .proto_text import proto_text
@@ -74,10 +75,10 @@ def make_table(wanted: Wanted, known: Table | None) -> Made:
     column, and for what the known table does not allow.
     """
     check_name(wanted.name)
-    for name in (*wanted.key, *filter(None, [wanted.id])):
+    for what, name in _named(wanted):
         if name not in wanted.schema.names:
             raise IncompatibleTable(
-                f"The schema for table {wanted.name!r} has no column {name!r} for its {'key' if name in wanted.key else 'id'}.",
+                f"The schema for table {wanted.name!r} has no column {name!r} for its {what}.",
                 next_step=f"Name columns of it: {', '.join(wanted.schema.names) or 'there are none'}.",
             )
     if known is not None:
@@ -91,11 +92,22 @@ def make_table(wanted: Wanted, known: Table | None) -> Made:
     scope = f"{file.package}.{row.name}"
     columns = renamed(wanted, {column.name: column for column in before.columns})
     refuse_left_out(wanted, columns)
-    unset = {wanted.id} - {*wanted.key}
+    unset = {wanted.id, wanted.parent[1] if wanted.parent is not None else None} - {*wanted.key}
     _Message(wanted.name, row, scope, before).fill(wanted.schema, columns, key={*wanted.key}, optional=unset)
+    say_limits(row, wanted.limits)
     _say_options(row, wanted, known)
+    say_parent(row, wanted, known)
     comment = [f"The table {wanted.name!r}, made of a schema by bucketcatalog. A number is never used for something else."]
     return Made(_compiled(file, scope), proto_text(file, comment), file.name)
+
+
+def _named(wanted: Wanted) -> Iterator[tuple[str, str]]:
+    """What names a column that the schema has to have, and the column."""
+    yield from (("key", name) for name in wanted.key)
+    yield from (("id", name) for name in (wanted.id,) if name)
+    yield from (("parent", name) for name in (wanted.parent or ())[1:])
+    limits = {"minimum": wanted.limits.minimum, "maximum": wanted.limits.maximum, "allowed values": wanted.limits.allowed}
+    yield from ((what, name) for what, by_name in limits.items() for name in by_name)
 
 
 def check_name(name: str) -> None:
@@ -237,6 +249,8 @@ class _Message:
             self._add_within(holder, f"{_camel(given.name)}{number}", path, kind.fields, known)
         elif type_ in _LOGICAL:
             holder.options.Extensions[options_pb2.column].type = _LOGICAL[type_]
+        if known is not None:
+            keep_limits(made, known)
 
     def _add_within(self, holder: Any, name: str, path: str, fields: Iterable[pa.Field], known: Column | None) -> None:
         """Add the message that a field, or what a map maps to, holds.
@@ -292,8 +306,6 @@ def _unsayable(known: Table) -> Iterator[str]:
         yield "sums or orders"
     if known.data_reference:
         yield "a data reference"
-    if known.parent is not None:
-        yield "a parent"
     for column in known.shown_columns:
         if column.external or column.sensitive or column.default is not Default.NONE:
             yield f"a column {column.name!r} with a default or a meaning of its own"
@@ -303,8 +315,6 @@ def _unsayable(known: Table) -> Iterator[str]:
 def _unsayable_within(column: Column, path: str) -> Iterator[str]:
     if column.type is DataType.ENUM:
         yield f"an enumeration, {path!r},"
-    if column.max_bytes or column.minimum is not None:
-        yield f"a limit of {path!r}"
     for child in column.children:
         yield from _unsayable_within(child, f"{path}.{child.name}")
 

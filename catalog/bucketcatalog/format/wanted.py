@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,10 +11,23 @@ from ..errors import IncompatibleTable
 from ..model.tables import Column
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What columns of a table may hold, by name: the least value, the largest, or those that are allowed; None takes the limit away.
+
+    Allowed integers are in decimal. Columns that have no entry keep what they have.
+    """
+
+    minimum: Mapping[str, int | None] = field(default_factory=dict)
+    maximum: Mapping[str, int | None] = field(default_factory=dict)
+    allowed: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What a user says of a table; what is None is as the table has it.
 
+    ``parent`` is a table and the column that has the id of a row of it.
     ``renamed`` maps names of columns to what they are from now on; ``removed`` are those that the schema leaves out because they are to go.
     """
 
@@ -24,6 +37,9 @@ class Wanted:
     id: str | None = None
     keep_tombstones: bool | None = None
     tombstone_retention_seconds: int | None = None
+    limits: Limits = Limits()
+    parent: tuple[str, str] | None = None
+    parent_must_exist: bool | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
 

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidRows
 from . import arrays
+from .allowed import refuse_value
 from .keys import encode_key
-from .minimums import refuse_value
 from .tables import UUID_BYTES, Column, DataType, Shape, Table
 from .times import FIRST_TIME, LAST_TIME, in_calendar, micros
 from .uuids import from_text, to_text, uuid_value

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .tables import BESIDE, END_TIME, FIRST_OF_ENGINE, KEY_TYPES, Column, DataType, Default, Shape, Table
 
 _DEFAULT_TYPES = {Default.CREATED: DataType.TIMESTAMP, Default.MODIFIED: DataType.TIMESTAMP, Default.INCARNATION: DataType.UUID}
 _INTEGERS = {DataType.INT32, DataType.INT64, DataType.UINT32, DataType.UINT64}
-_LARGEST = {DataType.INT32: (1 << 31) - 1, DataType.UINT32: (1 << 32) - 1}
+_RANGES = {
+    DataType.INT32: (-(1 << 31), (1 << 31) - 1),
+    DataType.INT64: (-(1 << 63), (1 << 63) - 1),
+    DataType.UINT32: (0, (1 << 32) - 1),
+    DataType.UINT64: (0, (1 << 64) - 1),
+}
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,19}", re.ASCII)
 _NO_GROUPS = {DataType.MESSAGE, DataType.FLOAT, DataType.DOUBLE}
 
 
@@ -98,20 +105,65 @@ def _of_column(column: Column, done: set[int]) -> Iterator[str]:
         yield f"its field {column.name!r} is external and not a single bool"
     if any(child.external for child in column.children):
         yield f"a field within {column.name!r} is external, and only a row's own can be"
-    yield from _of_minimum(column, done)
+    yield from _of_limits(column, done)
 
 
-def _of_minimum(column: Column, done: set[int]) -> Iterator[str]:
+def _of_limits(column: Column, done: set[int]) -> Iterator[str]:
     """Messages that lie in others in many places are ``done`` once they were looked at."""
     if id(column.children) not in done:
         done.add(id(column.children))
         for child in column.children:
-            yield from _of_minimum(child, done)
-    if column.minimum is None:
+            yield from _of_limits(child, done)
+    yield from _of_range(column)
+    if column.allowed:
+        yield from _of_allowed(column)
+
+
+def _of_range(column: Column) -> Iterator[str]:
+    for what, limit in (("minimum", column.minimum), ("maximum", column.maximum)):
+        if limit is None:
+            continue
+        if column.type not in _INTEGERS or column.shape is Shape.MAP:
+            yield f"the {what} of its field {column.name!r} is for an integer"
+            continue
+        least, most = _RANGES[column.type]
+        is_minimum = what == "minimum"
+        if limit > most if is_minimum else limit < least:
+            yield f"no {column.type.value} reaches the {what} of its field {column.name!r}"
+        elif column.implicit and (limit > 0 if is_minimum else limit < 0):
+            side = "below" if is_minimum else "above"
+            yield f"its field {column.name!r} reads as 0 where it is unset, which is {side} its {what}: make it optional"
+    if column.minimum is not None and column.maximum is not None and column.minimum > column.maximum:
+        yield f"the minimum of its field {column.name!r} is above its maximum"
+
+
+def _of_allowed(column: Column) -> Iterator[str]:
+    """Of a column that allows some values alone."""
+    is_integer = column.type in _INTEGERS
+    if column.shape is Shape.MAP or not (is_integer or column.type is DataType.STRING):
+        yield f"its field {column.name!r} allows values, which is for a text or an integer"
         return
-    if column.type not in _INTEGERS or column.shape is Shape.MAP:
-        yield f"the minimum of its field {column.name!r} is for an integer"
-    elif column.minimum > _LARGEST.get(column.type, column.minimum):
-        yield f"no {column.type.value} reaches the minimum of its field {column.name!r}"
-    elif column.implicit and column.minimum > 0:
-        yield f"its field {column.name!r} reads as 0 where it is unset, which is below its minimum: make it optional"
+    if len(set(column.allowed)) < len(column.allowed):
+        yield f"its field {column.name!r} allows a value twice"
+    for value in column.allowed:
+        why = _not_an_integer(column, value) if is_integer else _too_long(column, value)
+        if why is not None:
+            yield f"its field {column.name!r} allows {value!r:.100}, which {why}"
+    if column.implicit and str(column.zero) not in column.allowed:
+        yield f"its field {column.name!r} reads as {column.zero!r} where it is unset, which it does not allow: make it optional"
+
+
+def _not_an_integer(column: Column, value: str) -> str | None:
+    """Why an integer column cannot allow what it does, None where it can."""
+    if _INTEGER.fullmatch(value) is None:
+        return "is no integer as -1, 0 and 12 are"
+    least, most = _RANGES[column.type]
+    if not least <= int(value) <= most:
+        return f"does not fit {column.type.value}"
+    if column.minimum is not None and int(value) < column.minimum:
+        return "is below its minimum"
+    return "is above its maximum" if column.maximum is not None and int(value) > column.maximum else None
+
+
+def _too_long(column: Column, value: str) -> str | None:
+    return f"has more than its {column.max_bytes} bytes" if 0 < column.max_bytes < len(value.encode()) else None

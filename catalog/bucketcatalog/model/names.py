@@ -120,7 +120,8 @@ def names_given(given: str | Iterable[str], what: str, example: str) -> tuple[st
     """What an argument names, which takes several of ``what``, or one; ``InvalidOption`` for anything else."""
     if isinstance(given, str):
         return (given,)
-    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, bytes) else (None,)
+    several: Any = given
+    found: tuple[Any, ...] = tuple(several) if isinstance(several, Iterable) and not isinstance(several, bytes) else (None,)
     if not all(isinstance(name, str) for name in found):
         raise InvalidOption(f"The {what} {given!r} are not a list of names.", next_step=f"Give a list, such as {example}.")
     return found

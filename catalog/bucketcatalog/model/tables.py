@@ -97,8 +97,9 @@ class Column:
 
     ``number`` is the protobuf field number, which is what columns are matched by. ``implicit`` is a field without presence: unset, it
     reads as its type's zero. ``wire_type`` is the protobuf type's number: what the bytes of a row mean.
-    ``max_bytes`` and ``minimum`` bind writers alone. Where a column that is ``external`` is true the data of the row's children is
-    somebody else's. One that is ``removed`` is kept with the rows that have it, and nobody is shown it.
+    ``max_bytes``, ``minimum``, ``maximum`` and ``allowed`` (integers are in decimal there) bind writers alone. Where a column that is
+    ``external`` is true the data of the row's children is somebody else's. One that is ``removed`` is kept with the rows that have it,
+    and nobody is shown it.
     ``children`` are the fields of a message, or key and value of a map; ``symbols`` are an enumeration's names by number.
     """
 
@@ -112,6 +113,8 @@ class Column:
     sensitive: bool = False
     max_bytes: int = 0
     minimum: int | None = None
+    maximum: int | None = None
+    allowed: tuple[str, ...] = ()
     external: bool = False
     removed: bool = False
     children: tuple[Column, ...] = ()
@@ -133,9 +136,20 @@ class Column:
         return self.implicit or any(child.has_zeros for child in self.children)
 
     @cached_property
-    def has_minimum(self) -> bool:
-        """Whether it, or what lies in its messages, may not be below some value."""
-        return self.minimum is not None or any(child.has_minimum for child in self.children)
+    def is_limited(self) -> bool:
+        """Whether it, or what lies in its messages, may have some values alone of those that its type has."""
+        limits = self.minimum is not None or self.maximum is not None or bool(self.allowed)
+        return limits or any(child.is_limited for child in self.children)
+
+    @cached_property
+    def allowed_values(self) -> pa.Array:
+        """The values that are ``allowed``, in storage form."""
+        return pa.array([value if self.type is DataType.STRING else int(value) for value in self.allowed], self.item_type)
+
+    @cached_property
+    def allowed_set(self) -> frozenset[object]:
+        """The same, to look one up in."""
+        return frozenset(self.allowed_values.to_pylist())
 
     @property
     def type_name(self) -> str:
@@ -208,10 +222,11 @@ class SecondaryOrder:
 
 @dataclass(frozen=True)
 class Parent:
-    """The table whose rows own these, and the column that holds the owner's id."""
+    """The table whose rows own these, and the column that holds the owner's id. ``must_exist`` binds writers alone: the owner is live."""
 
     table: str
     column: str
+    must_exist: bool = False
 
 
 @dataclass(frozen=True)

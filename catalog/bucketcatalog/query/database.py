@@ -255,9 +255,19 @@ def _tell_who_decides(declared: Table, there: Definitions, by: str) -> None:
 def _not_decided(declared: Table, known: Table, then: Table) -> list[str]:
     """What a declaration says of a table and is not so ``then``: columns by other names, or shown or not, and options."""
     kept = then.by_number
-    names = [c.name for c in declared.shown_columns if (now := kept.get(c.field_name)) and (now.removed or now.name != c.name)]
+    names = [
+        c.name
+        for c in declared.shown_columns
+        if (now := kept.get(c.field_name)) and (now.removed or now.name != c.name or _limits_of(now) != _limits_of(c))
+    ]
     removed = [c.name for c in merge(known, declared).columns if c.removed and not kept[c.field_name].removed]
-    return [*names, *removed, *(name for name in _OPTIONS if getattr(declared, name) != getattr(then, name))]
+    parent = ["parent"] if declared.parent is not None and then.parent is not None and declared.parent != then.parent else []
+    return [*names, *removed, *parent, *(name for name in _OPTIONS if getattr(declared, name) != getattr(then, name))]
+
+
+def _limits_of(column: Column) -> tuple[Any, ...]:
+    """What writers may put into a column."""
+    return column.minimum, column.maximum, column.allowed, column.max_bytes
 
 
 def _who_decides(there: Definitions, known: Table) -> str:

@@ -25,27 +25,27 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62ucketcatalog/v1/options.proto\x12\x10\x62ucketcatalog.v1\x1a google/protobuf/descriptor.proto\"\xa5\x02\n\x0cTableOptions\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x03(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x16\n\x0e\x64\x61ta_reference\x18\x04 \x03(\t\x12(\n\x06parent\x18\x05 \x01(\x0b\x32\x18.bucketcatalog.v1.Parent\x12#\n\x04sums\x18\x06 \x03(\x0b\x32\x15.bucketcatalog.v1.Sum\x12\x30\n\x06orders\x18\x07 \x03(\x0b\x32 .bucketcatalog.v1.SecondaryOrder\x12\x30\n\ntombstones\x18\x08 \x01(\x0e\x32\x1c.bucketcatalog.v1.Tombstones\x12#\n\x1btombstone_retention_seconds\x18\t \x01(\x04\"&\n\x06Parent\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\"1\n\x03Sum\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x03(\t\"W\n\x0eSecondaryOrder\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x66ields\x18\x02 \x03(\t\x12\x15\n\rof_tombstones\x18\x03 \x01(\x08\x12\x10\n\x08\x63overing\x18\x04 \x01(\x08\"\xeb\x01\n\rColumnOptions\x12+\n\x04type\x18\x01 \x01(\x0e\x32\x1d.bucketcatalog.v1.LogicalType\x12\x30\n\x07\x64\x65\x66\x61ult\x18\x02 \x01(\x0e\x32\x1f.bucketcatalog.v1.ColumnDefault\x12\x11\n\tsensitive\x18\x03 \x01(\x08\x12\x11\n\tmax_bytes\x18\x04 \x01(\r\x12\x14\n\x07minimum\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x65xternal\x18\x06 \x01(\x08H\x01\x88\x01\x01\x12\x0f\n\x07removed\x18\x07 \x01(\x08\x42\n\n\x08_minimumB\x0b\n\t_external*U\n\nTombstones\x12\x1a\n\x16TOMBSTONES_UNSPECIFIED\x10\x00\x12\x13\n\x0fTOMBSTONES_KEPT\x10\x01\x12\x16\n\x12TOMBSTONES_DROPPED\x10\x02*\x92\x01\n\x0bLogicalType\x12\x1c\n\x18LOGICAL_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11LOGICAL_TYPE_UUID\x10\x01\x12!\n\x1dLOGICAL_TYPE_TIMESTAMP_MICROS\x10\x02\x12\x15\n\x11LOGICAL_TYPE_JSON\x10\x03\x12\x14\n\x10LOGICAL_TYPE_CUT\x10\x04*\x88\x01\n\rColumnDefault\x12\x1e\n\x1a\x43OLUMN_DEFAULT_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43OLUMN_DEFAULT_CREATED\x10\x01\x12\x1b\n\x17\x43OLUMN_DEFAULT_MODIFIED\x10\x02\x12\x1e\n\x1a\x43OLUMN_DEFAULT_INCARNATION\x10\x03:P\n\x05table\x12\x1f.google.protobuf.MessageOptions\x18\xb5\x97\x03 \x01(\x0b\x32\x1e.bucketcatalog.v1.TableOptions:P\n\x06\x63olumn\x12\x1d.google.protobuf.FieldOptions\x18\xb5\x97\x03 \x01(\x0b\x32\x1f.bucketcatalog.v1.ColumnOptionsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62ucketcatalog/v1/options.proto\x12\x10\x62ucketcatalog.v1\x1a google/protobuf/descriptor.proto\"\xa5\x02\n\x0cTableOptions\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x03(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x16\n\x0e\x64\x61ta_reference\x18\x04 \x03(\t\x12(\n\x06parent\x18\x05 \x01(\x0b\x32\x18.bucketcatalog.v1.Parent\x12#\n\x04sums\x18\x06 \x03(\x0b\x32\x15.bucketcatalog.v1.Sum\x12\x30\n\x06orders\x18\x07 \x03(\x0b\x32 .bucketcatalog.v1.SecondaryOrder\x12\x30\n\ntombstones\x18\x08 \x01(\x0e\x32\x1c.bucketcatalog.v1.Tombstones\x12#\n\x1btombstone_retention_seconds\x18\t \x01(\x04\":\n\x06Parent\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x12\n\nmust_exist\x18\x03 \x01(\x08\"1\n\x03Sum\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x03(\t\"W\n\x0eSecondaryOrder\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x66ields\x18\x02 \x03(\t\x12\x15\n\rof_tombstones\x18\x03 \x01(\x08\x12\x10\n\x08\x63overing\x18\x04 \x01(\x08\"\x9e\x02\n\rColumnOptions\x12+\n\x04type\x18\x01 \x01(\x0e\x32\x1d.bucketcatalog.v1.LogicalType\x12\x30\n\x07\x64\x65\x66\x61ult\x18\x02 \x01(\x0e\x32\x1f.bucketcatalog.v1.ColumnDefault\x12\x11\n\tsensitive\x18\x03 \x01(\x08\x12\x11\n\tmax_bytes\x18\x04 \x01(\r\x12\x14\n\x07minimum\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x65xternal\x18\x06 \x01(\x08H\x01\x88\x01\x01\x12\x0f\n\x07removed\x18\x07 \x01(\x08\x12\x14\n\x07maximum\x18\x08 \x01(\x03H\x02\x88\x01\x01\x12\x0f\n\x07\x61llowed\x18\t \x03(\tB\n\n\x08_minimumB\x0b\n\t_externalB\n\n\x08_maximum*U\n\nTombstones\x12\x1a\n\x16TOMBSTONES_UNSPECIFIED\x10\x00\x12\x13\n\x0fTOMBSTONES_KEPT\x10\x01\x12\x16\n\x12TOMBSTONES_DROPPED\x10\x02*\x92\x01\n\x0bLogicalType\x12\x1c\n\x18LOGICAL_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11LOGICAL_TYPE_UUID\x10\x01\x12!\n\x1dLOGICAL_TYPE_TIMESTAMP_MICROS\x10\x02\x12\x15\n\x11LOGICAL_TYPE_JSON\x10\x03\x12\x14\n\x10LOGICAL_TYPE_CUT\x10\x04*\x88\x01\n\rColumnDefault\x12\x1e\n\x1a\x43OLUMN_DEFAULT_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43OLUMN_DEFAULT_CREATED\x10\x01\x12\x1b\n\x17\x43OLUMN_DEFAULT_MODIFIED\x10\x02\x12\x1e\n\x1a\x43OLUMN_DEFAULT_INCARNATION\x10\x03:P\n\x05table\x12\x1f.google.protobuf.MessageOptions\x18\xb5\x97\x03 \x01(\x0b\x32\x1e.bucketcatalog.v1.TableOptions:P\n\x06\x63olumn\x12\x1d.google.protobuf.FieldOptions\x18\xb5\x97\x03 \x01(\x0b\x32\x1f.bucketcatalog.v1.ColumnOptionsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bucketcatalog.v1.options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TOMBSTONES']._serialized_start=800
-  _globals['_TOMBSTONES']._serialized_end=885
-  _globals['_LOGICALTYPE']._serialized_start=888
-  _globals['_LOGICALTYPE']._serialized_end=1034
-  _globals['_COLUMNDEFAULT']._serialized_start=1037
-  _globals['_COLUMNDEFAULT']._serialized_end=1173
+  _globals['_TOMBSTONES']._serialized_start=871
+  _globals['_TOMBSTONES']._serialized_end=956
+  _globals['_LOGICALTYPE']._serialized_start=959
+  _globals['_LOGICALTYPE']._serialized_end=1105
+  _globals['_COLUMNDEFAULT']._serialized_start=1108
+  _globals['_COLUMNDEFAULT']._serialized_end=1244
   _globals['_TABLEOPTIONS']._serialized_start=87
   _globals['_TABLEOPTIONS']._serialized_end=380
   _globals['_PARENT']._serialized_start=382
-  _globals['_PARENT']._serialized_end=420
-  _globals['_SUM']._serialized_start=422
-  _globals['_SUM']._serialized_end=471
-  _globals['_SECONDARYORDER']._serialized_start=473
-  _globals['_SECONDARYORDER']._serialized_end=560
-  _globals['_COLUMNOPTIONS']._serialized_start=563
-  _globals['_COLUMNOPTIONS']._serialized_end=798
+  _globals['_PARENT']._serialized_end=440
+  _globals['_SUM']._serialized_start=442
+  _globals['_SUM']._serialized_end=491
+  _globals['_SECONDARYORDER']._serialized_start=493
+  _globals['_SECONDARYORDER']._serialized_end=580
+  _globals['_COLUMNOPTIONS']._serialized_start=583
+  _globals['_COLUMNOPTIONS']._serialized_end=869
 # @@protoc_insertion_point(module_scope)

@@ -68,12 +68,14 @@ class TableOptions(_message.Message):
     def __init__(self, name: _Optional[str] = ..., key: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., data_reference: _Optional[_Iterable[str]] = ..., parent: _Optional[_Union[Parent, _Mapping]] = ..., sums: _Optional[_Iterable[_Union[Sum, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[SecondaryOrder, _Mapping]]] = ..., tombstones: _Optional[_Union[Tombstones, str]] = ..., tombstone_retention_seconds: _Optional[int] = ...) -> None: ...
 
 class Parent(_message.Message):
-    __slots__ = ("table", "field")
+    __slots__ = ("table", "field", "must_exist")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     FIELD_FIELD_NUMBER: _ClassVar[int]
+    MUST_EXIST_FIELD_NUMBER: _ClassVar[int]
     table: str
     field: str
-    def __init__(self, table: _Optional[str] = ..., field: _Optional[str] = ...) -> None: ...
+    must_exist: bool
+    def __init__(self, table: _Optional[str] = ..., field: _Optional[str] = ..., must_exist: bool = ...) -> None: ...
 
 class Sum(_message.Message):
     __slots__ = ("name", "field", "group")
@@ -98,7 +100,7 @@ class SecondaryOrder(_message.Message):
     def __init__(self, name: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., of_tombstones: bool = ..., covering: bool = ...) -> None: ...
 
 class ColumnOptions(_message.Message):
-    __slots__ = ("type", "default", "sensitive", "max_bytes", "minimum", "external", "removed")
+    __slots__ = ("type", "default", "sensitive", "max_bytes", "minimum", "external", "removed", "maximum", "allowed")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_FIELD_NUMBER: _ClassVar[int]
     SENSITIVE_FIELD_NUMBER: _ClassVar[int]
@@ -106,6 +108,8 @@ class ColumnOptions(_message.Message):
     MINIMUM_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
+    MAXIMUM_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_FIELD_NUMBER: _ClassVar[int]
     type: LogicalType
     default: ColumnDefault
     sensitive: bool
@@ -113,4 +117,6 @@ class ColumnOptions(_message.Message):
     minimum: int
     external: bool
     removed: bool
-    def __init__(self, type: _Optional[_Union[LogicalType, str]] = ..., default: _Optional[_Union[ColumnDefault, str]] = ..., sensitive: bool = ..., max_bytes: _Optional[int] = ..., minimum: _Optional[int] = ..., external: bool = ..., removed: bool = ...) -> None: ...
+    maximum: int
+    allowed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, type: _Optional[_Union[LogicalType, str]] = ..., default: _Optional[_Union[ColumnDefault, str]] = ..., sensitive: bool = ..., max_bytes: _Optional[int] = ..., minimum: _Optional[int] = ..., external: bool = ..., removed: bool = ..., maximum: _Optional[int] = ..., allowed: _Optional[_Iterable[str]] = ...) -> None: ...

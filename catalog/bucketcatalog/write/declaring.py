@@ -6,16 +6,17 @@ needs none: the database knows the table while it is empty, and what has changed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidOption
 from ..format.schemas import make_table
-from ..format.wanted import Wanted
+from ..format.wanted import Limits, Wanted
 from ..model.names import names_given
 from ..model.tables import Table
 from ..model.times import Age, age_micros
@@ -73,8 +74,13 @@ def wanted_table(
     tombstone_retention: Age | None,
     rename: Mapping[str, str] | None,
     remove: Iterable[str],
+    minimum: Mapping[str, int | None] | None = None,
+    maximum: Mapping[str, int | None] | None = None,
+    allowed: Mapping[str, Iterable[str | int] | None] | None = None,
+    parent: tuple[str, str] | None = None,
+    parent_must_exist: bool | None = None,
 ) -> Wanted:
-    """What a user wants of a table; ``InvalidOption`` for what is no schema, no key or no age."""
+    """What a user wants of a table; ``InvalidOption`` for what is no schema, no key, no age, no limit or no parent."""
     if rename is not None and not isinstance(rename, Mapping):
         raise InvalidOption(f"{rename!r} renames nothing.", next_step='Map old names to new ones: rename={"old": "new"}.')
     seconds = None
@@ -87,9 +93,61 @@ def wanted_table(
         id=id,
         keep_tombstones=keep_tombstones,
         tombstone_retention_seconds=seconds,
+        limits=Limits(
+            _by_column("minimum", minimum, 0, _limit),
+            _by_column("maximum", maximum, 9, _limit),
+            _by_column("allowed", allowed, ["new", "done"], _allowed),
+        ),
+        parent=None if parent is None else _parent(parent),
+        parent_must_exist=parent_must_exist,
         renamed=rename or {},
         removed=names_given(remove, "columns to remove", "remove=['note']"),
     )
+
+
+def _by_column(option: str, given: Any, example: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
+    """What an option maps columns to, None as it is."""
+    example = f"Map columns to what they may hold: {option}={{'state': {example!r}}}, or to None for no limit."
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidOption(f"{option}={given!r:.100} limits no column.", next_step=example)
+    try:
+        return {column: None if limit is None else convert(limit) for column, limit in given.items()}
+    except (TypeError, ValueError) as error:
+        raise InvalidOption(f"{option}={given!r:.100} cannot be: {error}.", next_step=example) from None
+
+
+def _limit(given: Any) -> int:
+    if not isinstance(given, (int, np.integer)) or isinstance(given, bool):
+        raise TypeError(f"{given!r:.100} is no integer")
+    if not -(1 << 63) <= given < 1 << 63:
+        raise ValueError(f"{given} has more than 64 bits")
+    return int(given)
+
+
+def _allowed(given: Any) -> list[str]:
+    """Values as a declaration has them."""
+    values = [] if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) else list(given)
+    if not values:
+        raise TypeError(f"{given!r:.100} is no list of values")
+    return [value if isinstance(value, str) else str(_limit_of_any_size(value)) for value in values]
+
+
+def _limit_of_any_size(given: Any) -> int:
+    if not isinstance(given, (int, np.integer)) or isinstance(given, bool):
+        raise TypeError(f"{given!r:.100} is no text and no integer")
+    return int(given)
+
+
+def _parent(given: Any) -> tuple[str, str]:
+    """A table, and the column with the id of a row of it."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2 or not all(isinstance(name, str) and name for name in given):
+        raise InvalidOption(
+            f"{given!r:.100} is no parent.",
+            next_step='Give its table, and the column with its id: parent=("jobs.runs", "run_id").',
+        )
+    return given[0], given[1]
 
 
 def _schema_of(given: Any) -> pa.Schema:

@@ -24,6 +24,7 @@ from .derived_ids import Incarnations
 from .given import Given, GivenRows
 from .intake import VERSION_COLUMN, Rows, checked, naming_versions
 from .naming import resolved, with_ids
+from .parents import Parents, are_asked_for
 from .references import refuse_collected
 from .staging import Encoded, Said, StagedEvents, WrittenShare, refuse_many
 from .targets import Targets
@@ -43,12 +44,14 @@ class Draft:
     named_after: int = 0
     _own: StagedEvents = field(default_factory=StagedEvents)
     _puts: list[Given] = field(default_factory=list)
+    _ends: list[Given] = field(default_factory=list)
     _named_uuids: set[bytes] = field(default_factory=set)
     _elsewhere_after: int = 0
     _shares: list[WrittenShare] = field(default_factory=list)
     _snapshot: Snapshot | None = None
     _wrote_from: int | None = None
     _incarnations: dict[str, Incarnations] = field(default_factory=dict)
+    _parents: dict[str, Parents] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self._own.count + sum(share.events for share in self._shares)
@@ -93,6 +96,8 @@ class Draft:
             raise _expecting_twice(table)
         if kind is EventKind.PUT:
             given = self._of(table).fill(given)
+        if table.parent is not None and are_asked_for(table, kind):
+            self._parents_in(table.parent.table).refuse_absent(table, given)
         given = Targets(table, kind, self._now, self._own).of(given)
         if kind is EventKind.DELETE:
             self._of(table).end(given)
@@ -102,14 +107,16 @@ class Draft:
         self.tables[name] = table
         if kind is EventKind.PUT and table.id is not None:
             self._puts.append(given)
+        if kind is EventKind.DELETE and table.id is not None:
+            self._ends.append(given)
 
     def _with_ids(self, table: Table, rows: Rows | GivenRows) -> Rows | GivenRows:
-        """The rows with the ids of what they name by its name; only for that the catalog is looked at."""
-        if table.parent is None:
-            return rows
-        parent = self._table(table.parent.table)
-        owner = parent.key[0] if len(parent.key) > 1 else None
-        return with_ids(table, rows, owner, partial(resolved, table, parent, own=self._own, puts=self._puts, now=self._now))
+        """The rows with the ids of what they name by its name; only where they do the catalog is looked at."""
+        return with_ids(table, rows, self._parent_of, partial(resolved, table, own=self._own, puts=self._puts, now=self._now))
+
+    def _parent_of(self, table: Table) -> Table:
+        assert table.parent is not None
+        return self._table(table.parent.table)
 
     def _share(self, table: Table, given: Given, versions: Rows) -> None:
         """Check that rows that are to be put may name the data of these versions."""
@@ -126,6 +133,11 @@ class Draft:
         if table.name not in self._incarnations:
             self._incarnations[table.name] = Incarnations(table, self._now)
         return self._incarnations[table.name]
+
+    def _parents_in(self, name: str) -> Parents:
+        if name not in self._parents:
+            self._parents[name] = Parents(name, self._now, self._own, self._puts, self._ends)
+        return self._parents[name]
 
     def _now(self) -> Snapshot:
         """What the whole transaction looks things up in: one cut."""

@@ -7,6 +7,7 @@ the same time is not seen, as with every condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,31 +23,32 @@ from .given import Given, GivenRows
 from .intake import Rows, as_list, as_table
 from .staging import StagedEvents
 
-Resolve = Callable[[Any, Any], Mapping[str, Any]]
-"""Gives the columns of a row that a bucket's name, and its owner or None, stand for."""
+Resolve = Callable[[Table, Any, Any], Mapping[str, Any]]
+"""Gives the columns of a row that a bucket's name, and its owner or None, stand for; the table is that of the buckets."""
 
 
-def with_ids(table: Table, rows: Rows | GivenRows, owner: str | None, resolve: Resolve) -> Rows | GivenRows:
-    """The rows without the names of what they belong to, and with what these stand for; those that have none as they are.
-
-    ``owner`` is the column that says whose it is.
-    """
+def with_ids(table: Table, rows: Rows | GivenRows, parent_of: Callable[[Table], Table], resolve: Resolve) -> Rows | GivenRows:
+    """The rows without the names of what they belong to, and with what these stand for; those that have none as they are."""
     name = name_column(table)
     if name is None or isinstance(rows, GivenRows):
         return rows
     columns = as_table(rows)
-    if columns is not None:
-        return _columns(table, columns, name, owner, resolve) if name in columns.column_names else columns
-    each = as_list(f"table {table.name!r}", rows)
-    if not any(isinstance(row, Mapping) and name in row for row in each):
+    each = as_list(f"table {table.name!r}", rows) if columns is None else []
+    if columns is None and not any(isinstance(row, Mapping) and name in row for row in each):
         return each
+    if columns is not None and name not in columns.column_names:
+        return columns
+    parent = parent_of(table)
+    owner = parent.key[0] if len(parent.key) > 1 else None
+    if columns is not None:
+        return _columns(table, columns, name, owner, partial(resolve, parent))
     known: dict[tuple[Any, Any], Mapping[str, Any]] = {}
     found = []
     for row in each:
         if isinstance(row, Mapping) and row.get(name) is not None:
             asked = row[name], row.get(owner) if owner is not None else None
             if asked not in known:
-                known[asked] = resolve(*asked)
+                known[asked] = resolve(parent, *asked)
             row = _filled(table, {key: value for key, value in row.items() if key != name}, known[asked])
         found.append(row)
     return found
@@ -64,7 +66,9 @@ def _filled(table: Table, row: dict[str, Any], found: Mapping[str, Any]) -> dict
     return {**row, **found}
 
 
-def _columns(table: Table, rows: pa.Table, name: str, owner: str | None, resolve: Resolve) -> pa.Table:
+def _columns(
+    table: Table, rows: pa.Table, name: str, owner: str | None, resolve: Callable[[Any, Any], Mapping[str, Any]]
+) -> pa.Table:
     asked = [name, *([owner] if owner is not None and owner in rows.column_names else [])]
     distinct = rows.select(asked).group_by(asked).aggregate([])
     found = [resolve(*[*row.values(), None][:2]) if row[name] is not None else {} for row in distinct.to_pylist()]

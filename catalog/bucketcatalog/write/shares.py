@@ -67,11 +67,15 @@ class ShareWriter:
     def add(self, portion: Iterable[tuple[EventKind, Rows]]) -> None:
         """Add rows, which are sorted and put together; in the order given where they are of one key."""
         task = self._task
-        draft = Draft(lambda _: task.table, lambda: self._looking.snapshot, lambda _: task.data_in).numbered_from(self._events)
+        draft = Draft(self._table, lambda: self._looking.snapshot, lambda _: task.data_in).numbered_from(self._events)
         for kind, rows in portion:
             draft.add(kind, task.table.name, rows)
         draft.put_into(self._runs)
         self._events, self._named_after = len(draft), max(self._named_after, draft.named_after)
+
+    def _table(self, name: str) -> Table:
+        """The table of the rows, or, where they name what they belong to, the one of that."""
+        return self._task.table if name == self._task.table.name else self._looking.snapshot.table(name)
 
     def finish(self) -> WrittenShare:
         """Put what is left; nothing is added after that."""

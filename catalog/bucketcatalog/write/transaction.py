@@ -32,7 +32,8 @@ class TakesRows(Protocol):
 class WriteTransaction:
     """The events of one transaction; committed when its ``with`` block ends, unless that raises.
 
-    ``committed`` is set by the commit; it stays None where an application's older version made the transaction do nothing.
+    ``committed`` is set by the commit. It stays None where there is nothing to commit, and where an application's older version made the
+    transaction do nothing.
     """
 
     def __init__(
@@ -123,7 +124,8 @@ class WriteTransaction:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         draft, self._draft = self._draft, None
-        if kind is None and draft is not None:
+        # What an application numbers is said although nothing comes of it: whoever repeats it has to know that it was done.
+        if kind is None and draft is not None and (len(draft) or self.application is not None):
             self.committed = self._commit(
                 Commit(
                     operation=self.operation,

@@ -81,6 +81,13 @@ def test_imports_are_found_beside_the_file_and_where_one_says(cli: Cli, tmp_path
     assert Catalog(tmp_path / "lake").snapshot().scan("jobs.runs").schema.names == ["id", "near", "far"]
 
 
+def test_what_a_proto_imports_lies_in_the_folder_that_is_printed(cli: Cli) -> None:
+    folder = Path(cli("tables", "--include").out.removesuffix("\n"))
+    assert (folder / "bucketcatalog" / "v1" / "options.proto").read_bytes() == (
+        PROTO / "bucketcatalog" / "v1" / "options.proto"
+    ).read_bytes()
+
+
 @pytest.mark.parametrize("compiler", ["none"], indirect=True)
 @pytest.mark.usefixtures("compiler")
 def test_without_a_compiler_one_is_told_how_to_go_on_and_a_descriptor_set_needs_none(cli: Cli, tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_whatever_has_a_schema_of_arrows_can_be_given(tmp_path: Path, schema: An
         (3, {}),
         (["k"], {}),
         ({"k": "no type"}, {}),
-        ({"k": pa.int64()}, {"key": "k"}),
+        ({"k": pa.int64()}, {"key": b"k"}),
         ({"k": pa.int64()}, {"rename": ["k"]}),
         ({"k": pa.int64()}, {"tombstone_retention": "soon"}),
     ],

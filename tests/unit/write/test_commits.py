@@ -48,21 +48,22 @@ class TestCommitting:
 
         assert times == [world.clock.now + n for n in range(5)]
 
-    def test_a_transaction_without_events_is_a_commit(self, world: World, writer: Writer) -> None:
-        assert world.commit(writer).revision == 0
-        assert world.commit(writer, ("put", "objects", [])).revision == 1
-        assert world.snapshot().scan("objects").to_arrow().num_rows == 0
-        assert world.snapshot().scan("log").to_arrow()["events"].to_pylist() == [0, 0]
+    def test_a_transaction_without_events_commits_nothing_unless_an_application_numbers_it(self, world: World, writer: Writer) -> None:
+        kept = [info.name for info in world.store.list("")]
+        nothing = pa.table({name: pa.array([], pa.string()) for name in ("owner", "bucket_id", "name")})
+        for calls in ([], [("put", [])], [("put", nothing), ("delete", nothing)]):
+            with writer.transaction(operation="upload", metadata={"by": "me"}) as tx:
+                for method, rows in calls:
+                    getattr(tx, method)("objects", rows)
+            assert tx.committed is None
+        assert [info.name for info in world.store.list("")] == kept
 
-    def test_an_empty_arrow_table_is_no_event(self, world: World, writer: Writer) -> None:
-        nothing = pa.table(
-            {"owner": pa.array([], pa.string()), "bucket_id": pa.array([], pa.string()), "name": pa.array([], pa.string())}
-        )
-        for method in ("put", "delete"):
-            world.commit(writer, (method, "objects", nothing))
-
+        for revision, version in enumerate((1, 2)):
+            assert world.commit(writer, app_id="job", app_version=version).revision == revision
         assert world.snapshot().scan("log").to_arrow()["events"].to_pylist() == [0, 0]
-        assert names(world.snapshot()) == []
+        with writer.transaction(app_id="job", app_version=1) as tx:
+            pass
+        assert tx.committed is None
 
     def test_an_exception_in_the_block_commits_nothing(self, world: World, writer: Writer) -> None:
         def fail() -> None:

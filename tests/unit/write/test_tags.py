@@ -119,7 +119,7 @@ class TestGiving:
     def test_tags_belong_to_a_database(self, world: World, writer: Writer, maintainer: Writer) -> None:
         put(world, writer, "a")
         maintainer.tag("x")
-        world.commit(world.writer(database="other"))
+        world.commit(world.writer(database="other"), ("put", "objects", obj("b")))
         with pytest.raises(InvalidVersion):
             world.snapshot(database="other", version="x")
         assert rows(world.snapshot(database="other"), "tags") == []
@@ -277,8 +277,8 @@ class TestCatalog:
         assert catalog.databases() == ["default"] and catalog.store.list_prefixes("") == ["w"]
         with pytest.raises(CatalogNotFound):
             Catalog(tmp_path / "nothing").tag("x")
-        with catalog.writer("v", database="second") as writer, writer.transaction():
-            pass
+        with catalog.writer("v", database="second") as writer, writer.transaction() as tx:
+            tx.put("objects", obj("a"))
         with pytest.raises(DatabaseNotFound, match="default, second"):
             catalog.tag("x")
 
