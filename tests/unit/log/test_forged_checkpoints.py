@@ -39,7 +39,8 @@ def world() -> World:
         compactor.checkpoint(scope="all")
     for name in ("alice", "bob", "mallory"):
         with world.writer(name) as writer:
-            world.commit(writer, ("put", "objects", obj(f"{name} later")), ("delete", "objects", obj(f"{name} 0000")))
+            for _ in range(3 if name == "mallory" else 1):  # so many that a checkpoint of them is read rather than they
+                world.commit(writer, ("put", "objects", obj(f"{name} later")), ("delete", "objects", obj(f"{name} 0000")))
             if name == "mallory":
                 writer.checkpoint()
     return world

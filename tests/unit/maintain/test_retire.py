@@ -348,7 +348,7 @@ def test_a_machine_that_has_slept_looks_again(world: World, monkeypatch: pytest.
         world.commit(opened, ("put", "objects", obj("late")))
 
 
-@pytest.mark.parametrize("given", [[7], "old", None])
+@pytest.mark.parametrize("given", [[7], b"old", None])
 def test_what_names_no_writers_is_refused(world: World, given: Any) -> None:
     with pytest.raises(InvalidOption):
         world.writer(COMPACTOR).checkpoint(scope="all", retire=given)

@@ -159,7 +159,7 @@ class TestPlacing:
             node.placement.place(nodes, ["node-1"])
         assert node.placement.rows() == []
 
-    @pytest.mark.parametrize("writers", [[], "node-1", None, ["no name/"], ["node-1", ""]], ids=str)
+    @pytest.mark.parametrize("writers", [[], 1, None, ["no name/"], ["node-1", ""]], ids=str)
     def test_writers_that_nobody_can_be_are_refused(self, node: Manta, writers: Any) -> None:
         with pytest.raises((InvalidOption, InvalidName)):
             node.placement.place(2, writers)
