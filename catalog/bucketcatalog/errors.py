@@ -40,7 +40,7 @@
     ├── DataCollected                  data that may be deleted was to be used again
     ├── CheckpointTooLate              a checkpoint that took too long to be published
     ├── TagExists                      a tag's name that another cut has or had
-    ├── TargetNotEmpty                 a place to clone to that has something else
+    ├── TargetNotEmpty                 a place to clone or export to that has something else
     ├── ParentEnded                    rows that cannot be restored before the rows that own them
     ├── ForkDetected                   a forked timeline, where the caller was strict
     ├── SetAsideError                  what was asked for needs a file that was set aside
@@ -371,7 +371,7 @@ class TagExists(BucketCatalogError):
 
 
 class TargetNotEmpty(BucketCatalogError):
-    """A catalog is to be cloned to a place where the database has something else already."""
+    """A catalog is to be cloned to a place where the database has something else already, or partitions are to be written to one."""
 
     code = "TARGET_NOT_EMPTY"
 

@@ -1,31 +1,18 @@
-"""``dump`` and ``export``: a file of the catalog for people to look at, a table of it for other programs to read."""
+"""``dump``: a file of the catalog for people to look at."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
-import pyarrow.parquet as pq
 import typer
 
-from .. import clock, limits
-from ..console.options import (
-    AsOf,
-    CatalogArgument,
-    Database,
-    IgnoreCorruption,
-    Json,
-    StorageOption,
-    open_catalog,
-    snapshot_at,
-)
-from ..console.output import finish, number, plain, print_facts, size, to_json, visible, write
-from ..console.progress import Tell, progress_line
-from ..errors import InvalidOption, ObjectNotFound, next_step_for
+from .. import limits
+from ..console.options import Json, StorageOption, open_catalog
+from ..console.output import finish, plain, print_facts, size, to_json, visible, write
+from ..errors import ObjectNotFound, next_step_for
 from ..format.dump import Inspection, inspect
-from ..format.exported import exported_rows, exported_schema
 from ..format.footers import MAGIC
 from ..model.paths import FileKind, is_of_a_log, kind_of, parse
 from ..store.filesystem import open_file
@@ -168,55 +155,4 @@ def _without_keys(value: Any, keys: list[str]) -> Any:
     return {name: _without_keys(each, keys) for name, each in value.items()}
 
 
-def export(
-    catalog: CatalogArgument,
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, deleted_..., or a table about the catalog.")],
-    file: Annotated[str, typer.Argument(metavar="FILE.parquet", help="The file to write; one that is there is replaced.")],
-    as_of: AsOf = None,
-    ignore_corruption: IgnoreCorruption = False,
-    database: Database = None,
-    storage_option: StorageOption = None,
-    as_json: Json = False,
-) -> None:
-    """Write a table, in the order of its keys, as a Parquet file.
-
-    Example: bucketcatalog export ./catalog objects objects.parquet --as-of 2024-05-01
-    """
-    if "://" in file:
-        raise InvalidOption(
-            f"{file!r} is not a file of this machine.", next_step="Export to a path, and copy the file from there."
-        )
-    if not file or Path(file).is_dir() or file.endswith("/"):
-        raise InvalidOption(f"{file!r} is not the name of a file.", next_step="Name a file to write, such as objects.parquet.")
-    snapshot = snapshot_at(open_catalog(catalog, storage_option), database, as_of, ignore_corruption=ignore_corruption)
-    with progress_line(f"exporting {visible(table)}") as tell:
-        rows = _write_parquet(snapshot.scan(table), Path(file), tell)
-    written = Path(file).stat().st_size
-    if as_json:
-        facts = {"file": file, "table": table, "rows": rows, "bytes": written, "version": snapshot.version}
-        print_facts(facts, as_json=True)
-        return
-    write(f"{number(rows, 'row')}, {size(written)}: {visible(file)}")
-    finish()
-
-
-def _write_parquet(scan: Any, file: Path, tell: Tell) -> int:
-    """All rows of a scan; the file appears when it is complete."""
-    waiting = file.with_name(f".export-{clock.random_token()}")
-    rows, schema = 0, exported_schema(scan.schema)
-    try:
-        with waiting.open("xb") as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-            for batch in scan.to_batches():
-                writer.write_batch(exported_rows(batch, schema))
-                rows += len(batch)
-                tell(number(rows, "row"))
-        waiting.replace(file)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(file)) from error
-    finally:
-        with suppress(OSError):
-            waiting.unlink(missing_ok=True)
-    return rows
-
-
-COMMANDS = {"dump": dump, "export": export}
+COMMANDS = {"dump": dump}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -17,18 +17,16 @@ from ..console.options import (
     open_catalog,
     snapshot_at,
 )
-from ..console.output import plain, print_rows, rows_of, size
-from ..model.keys import decode_key
-from ..query.snapshot import Snapshot
+from ..console.output import print_rows, rows_of, size
 
 _COLUMNS = {
     "log": ("commit_timestamp", "version", "operation", "events", "bytes", "metadata"),
     "writers": ("writer", "role", "revision", "last_commit_timestamp", "uncovered", "retired"),
     "tables": ("table", "key", "id", "tombstones", "columns"),
     "checkpoints": ("as_of", "writer", "revision", "writers", "rows", "bytes", "segments", "in_use"),
-    "conflicts": ("commit_timestamp", "kind", "writer", "expected", "found", "table", "key"),
+    "conflicts": ("commit_timestamp", "kind", "writer", "expected", "found", "other_writer", "table", "bucket", "key"),
     "forks": ("writer", "revision", "open", "uuids"),
-    "sums": ("value", "name", "table", "group"),
+    "sums": ("value", "name", "table", "bucket", "group"),
 }
 
 _LOG_OF_HARVESTS = (*_COLUMNS["log"][:-1], "harvested", "metadata")
@@ -54,8 +52,6 @@ def show(
     columns, shown = _COLUMNS[name], rows_of([rows])
     if name == "log" and not as_json and rows["started"][:limit].null_count < len(rows[:limit]):
         columns, shown = _LOG_OF_HARVESTS, ({**row, "harvested": _harvested(row)} for row in shown)
-    if name == "conflicts":
-        shown = _with_keys(snapshot, shown)
     print_rows(islice(shown, limit), columns, as_json=as_json, nothing=nothing)
 
 
@@ -82,12 +78,6 @@ def _command(name: str, what: str, nothing: str) -> Callable[..., None]:
 
     command.__doc__ = f"{what}\n\n    Example: bucketcatalog {name} ./catalog --json"
     return command
-
-
-def _with_keys(snapshot: Snapshot, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows with their keys as the values of their columns."""
-    for row in rows:
-        yield {**row, "key": plain(decode_key(snapshot.table(row["table"]), bytes.fromhex(row["key"])))}
 
 
 COMMANDS = {

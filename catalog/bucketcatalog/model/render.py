@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption
-from .arrays import convert_list, convert_map, one_chunk
+from .arrays import convert_list, convert_map, hexadecimal, one_chunk
 from .facts import NO_STAMP, End, Facts, Kind, Stamps, meant
 from .tables import END_TIME, TIMESTAMP, Column, DataType, Default, Shape, Table
 from .uuids import to_text
@@ -172,6 +172,20 @@ def _of_end(facts: Facts, name: str) -> pa.Array:
     if name == "_end_version":
         return version_names(*facts.event_names(facts.stamps("end")))
     return one_chunk(facts.transactions.column(name.removeprefix("_end_"))).take(facts.column("_end_txn"))
+
+
+def texts_of(columns: Sequence[Column], values: Sequence[pa.Array]) -> pa.MapArray:
+    """For each row a map from the names of columns to its values of them, given in storage form, as text; bytes in hexadecimal."""
+    count, width = len(values[0]) if values else 0, len(columns)
+    texts = [
+        hexadecimal(each) if column.type is DataType.BYTES else pc.cast(surface_array(column, each), pa.string())
+        for column, each in zip(columns, values, strict=True)
+    ]
+    places = np.tile(np.arange(width), count)
+    keys = pa.array([column.name for column in columns], pa.string()).take(pa.array(places))
+    joined = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+    items = joined.take(pa.array(np.repeat(np.arange(count), width) + places * count))
+    return pa.MapArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * width), keys, items)
 
 
 def surface_array(column: Column, values: pa.Array) -> pa.Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..format.checkpoints import Checkpoint
 from ..format.runs import SegmentReference, StoredPart
@@ -13,6 +14,7 @@ from ..log.entries import tags_of
 from ..log.pins import holds_until, pins_in, pins_that_hold
 from ..log.pruned import telling_of_prunes
 from ..model import paths
+from ..model.arrays import one_chunk
 from ..model.cuts import Ref
 from ..model.names import role_of
 from ..model.render import chosen
@@ -28,8 +30,11 @@ from ..state.timed import settled
 from .commits import LOG, commits
 from .damage import DAMAGE, damage
 from .in_html import Plan, read_html, rows_html
+from .named import Names, name_column
 from .reads import InBatches
 
+_BUCKET = pa.field("bucket", pa.string())
+"""The name of what the rows belong to that a row is about."""
 SCHEMAS = {
     "log": LOG,
     "writers": pa.schema(
@@ -74,8 +79,8 @@ SCHEMAS = {
             pa.field("bytes", pa.int64()),
         ]
     ),
-    "conflicts": CONFLICTS,
-    "sums": SUMS,
+    "conflicts": CONFLICTS.append(_BUCKET),
+    "sums": SUMS.append(_BUCKET),
     "forks": pa.schema(
         [
             pa.field("writer", pa.string(), False),
@@ -259,18 +264,31 @@ def _file_of(contents: Contents, checkpoint: Checkpoint, part: StoredPart) -> st
 
 
 def _conflicts(contents: Contents) -> pa.Table:
-    found = []
+    found = [SCHEMAS["conflicts"].empty_table()]
     for table in contents.usable():
         state = contents.state(table.name)
+        rows = [CONFLICTS.empty_table()]
         for slice_ in state.plan():
             places = (*slice_.live, *slice_.rest)
             if not slice_.settled or any(p.header.expectations or p.header.late_updates for p in places):
-                found.append(conflicts(read_slice(state.blocks, table, slice_, Part.EVERYTHING), table))
-    return pa.concat_tables(found) if found else CONFLICTS.empty_table()
+                rows.append(conflicts(read_slice(state.blocks, table, slice_, Part.EVERYTHING), table))
+        found.append(_with_bucket(contents, table, pa.concat_tables(rows), "key"))
+    return pa.concat_tables(found)
 
 
 def _sums(contents: Contents) -> pa.Table:
-    return pa.concat_tables([SUMS.empty_table(), *(sums_of(contents.state(table.name)) for table in contents.usable())])
+    found = (_with_bucket(contents, table, sums_of(contents.state(table.name)), "group") for table in contents.usable())
+    return pa.concat_tables([SCHEMAS["sums"].empty_table(), *found])
+
+
+def _with_bucket(contents: Contents, table: Table, rows: pa.Table, ids: str) -> pa.Table:
+    """Rows about a table with the names of what they belong to, whose ids stand among the texts of a map column; null where none does."""
+    names = pa.nulls(len(rows), _BUCKET.type)
+    if len(rows) and name_column(table) is not None and table.parent is not None and table.parent.table in contents.definitions:
+        values = pc.map_lookup(one_chunk(rows[ids]), pa.scalar(table.parent.column), "first")
+        known = Names.read(contents, table)
+        names = known.names.cast(_BUCKET.type).take(pc.index_in(values, value_set=known.ids.cast(pa.string())))
+    return rows.append_column(_BUCKET, names)
 
 
 def _forks(contents: Contents) -> pa.Table:

@@ -24,6 +24,7 @@ from ..model.tables import DataType, Table
 from ..state.conditions import Where, listed
 from ..state.conditions import prefix as begins_with
 from ..state.contents import Contents
+from ..state.given import Condition, Predicate, understood
 from ..store.base import Store
 from .row_tests import RowTest
 from .scan import Scan
@@ -57,13 +58,14 @@ class Named(NamedTuple):
     ids: Sequence[Any]
 
 
-def narrowed(cuts: Sequence[Contents], table: Table, place: Place, where: Where | None, *, ended: bool) -> Where | None:
+def narrowed(cuts: Sequence[Contents], table: Table, place: Place, where: Condition | None, *, ended: bool) -> Where | Predicate:
     """``where`` with what the place demands of rows of the table.
 
     The bucket is looked for in all of the cuts, of one database, and where ``ended`` also among those that are gone. ``NotFound`` where
     there is none; ``InvalidOption`` where several owners have one, for a table that has none, and for what ``where`` is about as well.
     """
-    if not place or not isinstance(where, Mapping | None):  # what is no condition is refused by who reads
+    where = understood(where)
+    if not place:
         return where
     found: dict[str, Any] = {}
     if place.owner is not None:
@@ -78,12 +80,14 @@ def narrowed(cuts: Sequence[Contents], table: Table, place: Place, where: Where 
         if text is None:
             raise InvalidOption(f"The key of table {table.name!r} has no text left.", next_step="Leave prefix out.")
         found[text] = begins_with(place.prefix)
-    both = next((name for name in where or () if name in found), None)
+    if isinstance(where, Predicate):
+        return where.also(found)
+    both = next((name for name in where if name in found), None)
     if both is not None:
         raise InvalidOption(
             f"What {both!r} has to be is said twice.", next_step="Leave it out of where, or leave out bucket, owner or prefix."
         )
-    return {**found, **(where or {})}
+    return {**found, **where}
 
 
 def _of_bucket(cuts: Sequence[Contents], table: Table, place: Place, *, ended: bool) -> dict[str, Any]:
@@ -110,7 +114,7 @@ def named_in(cuts: Sequence[Contents], table: Table, place: Place, *, ended: boo
         if not len(rows) and (orphaned := _of_children(cuts, table, place.bucket, of_owner)) is not None:
             return orphaned
     leading = parent.key[:-1]
-    owners = rows.select(list(leading)).group_by(list(leading)).aggregate([]).to_pylist() if leading and len(rows) else [{}]
+    owners = [dict(each) for each in {tuple(row.items()): None for row in rows.select(list(leading)).to_pylist()}] or [{}]
     if len(owners) > 1:
         raise several_owners(place.bucket, owners)
     if not len(rows):

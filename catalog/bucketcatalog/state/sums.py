@@ -12,7 +12,7 @@ An increment of a counter by many writers would lose some; a sum over rows loses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from ..format.headers import BlockClass, Purpose, Side
 from ..format.segments import RunRows, side_rows
 from ..log.blocks import read_block
-from ..model.arrays import EXACT, exact_sum, hexadecimal, is_constant, one_chunk
+from ..model.arrays import EXACT, exact_sum, is_constant, one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts
-from ..model.render import surface_array
+from ..model.render import texts_of
 from ..model.tables import Column, DataType, Sum, Table, side_table
 from .contents import TableState
 from .plan import Part, Slice, for_keys
@@ -47,6 +47,7 @@ _VALUE = Column(536_870_911, "#value", DataType.INT64)
 
 Its sum is the value and 2^64 times the upper."""
 _REGROUPED = 1 << 18
+_NO_TEXT = pa.array([], pa.string())
 
 
 def sums_of(state: TableState) -> pa.Table:
@@ -279,26 +280,12 @@ def _summed(parts: Iterable[pa.Table], table: Table, total: Sum) -> pa.Table:
 def _shown(table: Table, total: Sum, rows: pa.Table) -> pa.Table:
     """The sums of the groups as people see them."""
     ordered = rows.sort_by([(table.by_name[name].field_name, "ascending") for name in total.group]) if total.group else rows
-    texts = [_text(table.by_name[name], one_chunk(ordered[table.by_name[name].field_name])) for name in total.group]
+    groups = [table.by_name[name] for name in total.group]
+    texts = texts_of(groups, [one_chunk(ordered[column.field_name]) for column in groups])
     columns = [
         pa.repeat(table.name, len(ordered)),
         pa.repeat(total.name, len(ordered)),
-        _maps(total.group, texts, len(ordered)),
+        texts if groups else pa.MapArray.from_arrays(pa.array([0] * (len(ordered) + 1), pa.int32()), _NO_TEXT, _NO_TEXT),
         one_chunk(ordered[_VALUE.field_name]),
     ]
     return pa.table(columns, schema=SUMS)
-
-
-def _text(column: Column, values: pa.Array) -> pa.Array:
-    """Values of a group's column as text; bytes in hexadecimal."""
-    return hexadecimal(values) if column.type is DataType.BYTES else pc.cast(surface_array(column, values), pa.string())
-
-
-def _maps(names: Sequence[str], texts: Sequence[pa.Array], count: int) -> pa.MapArray:
-    """A map for each row from the names to the row's texts."""
-    width = len(names)
-    offsets = np.arange(count + 1, dtype=np.int32) * width
-    places = np.tile(np.arange(width), count)
-    keys = pa.array(list(names), pa.string()).take(pa.array(places))
-    values = pa.concat_arrays(texts).take(pa.array(np.repeat(np.arange(count), width) + places * count)) if width else keys
-    return pa.MapArray.from_arrays(pa.array(offsets), keys, values)

@@ -83,7 +83,11 @@ def test_rows_are_found_by_names(world: World, asked: dict[str, Any], expected: 
     ("asked", "error", "told"),
     [
         ({"bucket": "shared"}, InvalidOption, rf"2 owners have a bucket 'shared': {OWNER}; {OTHER}\..*owner"),
-        ({"bucket": "gone"}, NotFound, f"no bucket 'gone' in database 'default' at this version: it has ended.*--deleted.*its id, {GONE}"),
+        (
+            {"bucket": "gone"},
+            NotFound,
+            f"no bucket 'gone' in database 'default' at this version: it has ended.*--deleted.*its id, {GONE}",
+        ),
         ({"bucket": "dogs"}, NotFound, "no bucket 'dogs' in database 'default' at this version.*'cars', 'pets', 'shared'"),
         ({"bucket": "pets", "owner": OTHER}, NotFound, f"no bucket 'pets' of owner {OTHER}"),
         ({"bucket": "pets", "owner": "me"}, InvalidOption, "'me' is not a uuid"),
@@ -163,3 +167,26 @@ def test_events_and_differences_are_narrowed_by_names_also_of_what_has_ended(wor
 
 def test_a_name_that_the_past_had_is_found_in_the_past(world: World) -> None:
     assert world.snapshot(version="w@1").scan("objects", bucket="gone", columns=ASKED).count() == 3
+
+
+def test_sums_and_conflicts_speak_of_buckets_by_name_and_of_who_was_in_the_way() -> None:
+    world = World()
+    with world.writer("a") as a, world.writer("b") as b:
+        world.commit(a, ("put", "buckets", {"owner": OWNER, "name": "pets", "id": PETS}))
+        put = world.commit(a, ("put", "objects", obj("cat", content_length=3) | {"bucket_id": PETS}))
+        again = world.commit(b, ("put", "objects", obj("cat", content_length=4) | {"bucket_id": PETS}, {"expect": "absent"}))
+        late = obj("cat", content_length=5, _version=f"{put.uuid}:0") | {"bucket_id": PETS}
+        world.commit(a, ("update", "objects", late))
+        world.commit(b, ("delete", "objects", obj("dog") | {"bucket_id": CARS}, {"expect": f"{put.uuid}:0"}))
+    rows = {
+        row["kind"] + row["writer"] + str(row["bucket"]): row for row in world.snapshot().scan("conflicts").to_arrow().to_pylist()
+    }
+    told = {name: (row["other_writer"], row["other_version"], dict(row["key"])["name"]) for name, row in rows.items()}
+    assert told == {
+        "expectationbpets": ("a", f"{put.uuid}:0", "cat"),
+        "late_updateapets": ("b", f"{again.uuid}:0", "cat"),
+        "expectationbNone": (None, None, "dog"),
+    }
+    sums = world.snapshot().scan("sums", where={"bucket": "pets"}).to_arrow().to_pylist()
+    assert {row["name"]: int(row["value"]) for row in sums} == {"objects": 1, "bytes": 4}
+    assert {dict(row["group"])["bucket_id"] for row in sums} == {PETS}
