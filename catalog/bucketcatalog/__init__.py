@@ -14,10 +14,12 @@ A row's way, package by package (docs/architecture.md):
     maintain/         what only a maintainer does
     registry/         the systems that are there
     catalog           the way in; ``federation`` is several of them, ``compaction`` one that goes on by itself
+    questions/        what people ask of an inventory, each in one call
     harvest/          inventories of something that exists
+    exports/          what a catalog knows in the forms of others
     console/ cli/     how a command line runs, and this package's own
 
-``errors``, ``clock``, ``limits``, ``cache`` and ``parallel`` are used everywhere, ``v1`` is generated.
+``wording``, ``errors``, ``clock``, ``limits``, ``cache`` and ``parallel`` are used everywhere, ``v1`` is generated.
 """
 
 from importlib import import_module
@@ -72,7 +74,13 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .catalog import Catalog
+    from .query.changes import Changes
+    from .query.difference import Diff
+    from .query.scan import Scan
+    from .query.snapshot import Snapshot
     from .state.conditions import between, prefix
+    from .write.transaction import WriteTransaction as Transaction
+    from .write.writer import Writer
 
 __all__ = [
     "AccessDenied",
@@ -81,6 +89,7 @@ __all__ = [
     "Catalog",
     "CatalogNotFound",
     "CatalogWarning",
+    "Changes",
     "CheckpointTooLate",
     "ClockSkew",
     "ClosedWriter",
@@ -89,6 +98,7 @@ __all__ = [
     "CorruptionError",
     "DataCollected",
     "DatabaseNotFound",
+    "Diff",
     "ForeignBranch",
     "ForkDetected",
     "HistoryPruned",
@@ -103,7 +113,9 @@ __all__ = [
     "ObjectNotFound",
     "OutcomeUnknown",
     "ParentEnded",
+    "Scan",
     "SetAsideError",
+    "Snapshot",
     "SourceNotFound",
     "StaleBatch",
     "StaleRead",
@@ -113,25 +125,39 @@ __all__ = [
     "StoreUnreachable",
     "TagExists",
     "TargetNotEmpty",
+    "Transaction",
     "TruncatedObject",
     "UnknownTable",
     "UnsupportedFormat",
     "UnsupportedStore",
     "UsageError",
+    "Writer",
     "WriterBusy",
     "WriterRetired",
     "between",
     "prefix",
 ]
 
-_WITH_ARROW = {"Catalog": ".catalog", "between": ".state.conditions", "prefix": ".state.conditions"}
-"""What stands on Arrow, and where: it is imported when it is first asked for, since every module of the package imports the package."""
+_WITH_ARROW = {
+    "Catalog": (".catalog", "Catalog"),
+    "Changes": (".query.changes", "Changes"),
+    "Diff": (".query.difference", "Diff"),
+    "Scan": (".query.scan", "Scan"),
+    "Snapshot": (".query.snapshot", "Snapshot"),
+    "Transaction": (".write.transaction", "WriteTransaction"),
+    "Writer": (".write.writer", "Writer"),
+    "between": (".state.conditions", "between"),
+    "prefix": (".state.conditions", "prefix"),
+}
+"""What stands on Arrow, where, and what it is called there: it is imported when it is first asked for, since every module of the package
+imports the package."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _WITH_ARROW:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_WITH_ARROW[name], __name__), name)
+    module, there = _WITH_ARROW[name]
+    found = globals()[name] = getattr(import_module(module, __name__), there)
     return found
 
 

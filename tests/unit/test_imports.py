@@ -21,6 +21,7 @@ ROOT = Path(bucketcatalog.__file__).parent
 
 # A module imports from earlier entries of this list, or from its own package without a circle.
 ORDER = [
+    "wording",
     "errors",
     "clock",
     "limits",
@@ -40,7 +41,9 @@ ORDER = [
     "federation",
     "catalog",
     "compaction",
+    "questions",
     "harvest",
+    "exports",
     "console",
     "systems",
     "cli",
@@ -183,7 +186,7 @@ def test_no_name_that_is_private_is_imported_from_another_module(module: str) ->
 def test_only_what_users_name_is_exported_by_a_package() -> None:
     packages = [m for m in MODULES if PACKAGE.modules[f"bucketcatalog.{m}"].name == "__init__.py" and m != "v1"]
     systems = {m for m in packages if m.startswith("systems.")}
-    assert {m for m in packages if len(parsed(m).body) > 1} == {"store", "harvest", "registry", "cli", *systems}
+    assert {m for m in packages if len(parsed(m).body) > 1} == {"store", "questions", "harvest", "exports", "registry", "cli", *systems}
     assert all(ast.get_docstring(parsed(m)) for m in packages)
 
 
@@ -214,7 +217,7 @@ def test_the_engine_knows_no_table_by_its_name(module: str) -> None:
     assert not known & said
 
 
-A_SYSTEM_MAY_IMPORT = {"errors", "clock", "limits", "parallel", "model", "query", "write", "registry", "catalog", "v1"}
+A_SYSTEM_MAY_IMPORT = {"wording", "errors", "clock", "limits", "parallel", "model", "query", "write", "registry", "catalog", "v1"}
 THE_STORES_SEAM = {"store.base", "store.elsewhere", "store.retry"}
 SYSTEMS = [
     *(Package(f"bucketcatalog.systems.{init.parent.name}", init.parent) for init in sorted(ROOT.glob("systems/*/__init__.py"))),
@@ -290,6 +293,7 @@ SURFACE = {
     "Catalog",
     "CatalogNotFound",
     "CatalogWarning",
+    "Changes",
     "CheckpointTooLate",
     "ClockSkew",
     "ClosedWriter",
@@ -298,10 +302,11 @@ SURFACE = {
     "CorruptionError",
     "DataCollected",
     "DatabaseNotFound",
+    "Diff",
     "ForeignBranch",
     "ForkDetected",
-    "IncompatibleTable",
     "HistoryPruned",
+    "IncompatibleTable",
     "InvalidName",
     "InvalidOption",
     "InvalidRows",
@@ -311,8 +316,10 @@ SURFACE = {
     "NotFound",
     "ObjectNotFound",
     "OutcomeUnknown",
-    "SetAsideError",
     "ParentEnded",
+    "Scan",
+    "SetAsideError",
+    "Snapshot",
     "SourceNotFound",
     "StaleBatch",
     "StaleRead",
@@ -322,11 +329,13 @@ SURFACE = {
     "StoreUnreachable",
     "TagExists",
     "TargetNotEmpty",
+    "Transaction",
     "TruncatedObject",
     "UnknownTable",
     "UnsupportedFormat",
     "UnsupportedStore",
     "UsageError",
+    "Writer",
     "WriterBusy",
     "WriterRetired",
     "between",

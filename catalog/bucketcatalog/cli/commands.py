@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
 from ..console.app import program
 from ..errors import BrokenSystem
+from .version import NAME, OPTION, print_version
 
-NAME = "bucketcatalog"
 GROUPS = {
     "harvest": ("harvest",),
     "info": ("info",),
@@ -24,6 +23,8 @@ GROUPS = {
     "metadata": ("log", "writers", "checkpoints", "forks", "conflicts", "sums"),
     "tables": ("tables",),
     "changes": ("changes", "diff"),
+    "questions": ("du", "top", "find", "dups", "age", "cost"),
+    "journal": ("growth", "who"),
     "checkpoint": ("checkpoint",),
     "tag": ("tag",),
     "pin": ("pin",),
@@ -32,7 +33,8 @@ GROUPS = {
     "gc": ("gc",),
     "prune": ("prune",),
     "retire": ("retire",),
-    "dump": ("dump", "export"),
+    "export": ("export",),
+    "dump": ("dump",),
     "spark": ("spark",),
 }
 """The commands of each module, in the order of the help."""
@@ -45,8 +47,9 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
     made = program(
         name=NAME,
         help="The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else.",
-        epilog="A time is ISO 8601 (without zone: UTC) or @ and microseconds since the epoch. A version is a snapshot's version, "
-        "WRITER@REVISION, a tag, or a revision where there is one writer.",
+        epilog="A time T is ISO 8601 (without zone: UTC), what counts from now (24h, 2 days ago, now, today, yesterday), or @ and "
+        "microseconds since the epoch. A version V is a snapshot's version, WRITER@REVISION, a tag, or a revision where there is one "
+        "writer.",
     )
     made.callback()(_root)
     asked = arguments[0] if arguments else ""
@@ -111,17 +114,11 @@ def _failing(error: BrokenSystem) -> Callable[[], None]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            found = version("bucketcatalog")
-        except PackageNotFoundError:
-            found = "unknown"
-        typer.echo(f"bucketcatalog {found}")
+        print_version()
         raise typer.Exit
 
 
 def _root(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    _: Annotated[bool, typer.Option(OPTION, callback=_print_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
     """The inventory, history and catalog of any object store or file tree, kept in an object store and nowhere else."""

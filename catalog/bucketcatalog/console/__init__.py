@@ -5,7 +5,8 @@ After the catalog, for which it has options; before ``cli``, the commands of thi
 
 ::
 
-    output      the one place that prints: tables and facts for people, JSON for programs
+    output      the one place that prints: tables and facts for people, JSON and CSV for programs
+    answers     answers to questions, in each of these forms
     findings    what verifying finds, a line each, and an error where there is one among it
     progress    how far long work is, for whoever watches: a terminal, a notebook, nobody
     options     options that several commands have

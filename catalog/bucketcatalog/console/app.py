@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from .. import clock
 from ..errors import BrokenSystem, BucketCatalogError, CatalogWarning, UsageError
 from ..query.blame import TRACEBACK, failed
+from ..wording import words_of_commands
 from .output import PipeClosed, visible
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def program(*, help: str, name: str | None = None, epilog: str | None = None) ->
 
 def run(commands: Commands, arguments: Sequence[str], *, name: str, whose: Whose = lambda arguments: None) -> int:
     """Run one of the commands of the program ``name``; returns its exit code, and raises nothing."""
-    with warnings.catch_warnings(), _telling_of_waits():
+    with words_of_commands(), warnings.catch_warnings(), _telling_of_waits():
         warnings.showwarning = _Warnings().show
         warnings.simplefilter("always", CatalogWarning)
         try:

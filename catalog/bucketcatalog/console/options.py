@@ -17,8 +17,9 @@ import typer
 
 from ..catalog import Catalog
 from ..errors import CatalogWarning, InvalidOption, UnsupportedStore
+from ..log.versions import Version
 from ..model.names import owner_id
-from ..model.times import Moment, parse_time, shown_time
+from ..model.times import Moment, Time, parse_time, shown_time
 from ..query.snapshot import Snapshot
 from ..store.open import WRITABLE
 from .output import visible
@@ -47,6 +48,7 @@ StorageOption = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV with a line of names, and nothing else, on standard output.")]
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="T|V", help="A time, such as yesterday or 24h, or a version, instead of now.")
 ]
@@ -71,6 +73,8 @@ Owner = Annotated[
         help="Whose bucket, where several have one of that name; without a bucket, whose buckets.",
     ),
 ]
+BucketArgument = Annotated[str | None, typer.Argument(metavar="BUCKET", help="The bucket's name or id.", show_default=False)]
+PrefixArgument = Annotated[str | None, typer.Argument(metavar="PREFIX", help="What the names begin with.", show_default=False)]
 
 
 def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
@@ -157,6 +161,12 @@ def snapshot_at(catalog: Catalog, database: str | None, as_of: str | None, *, ig
 def moment(text: str | None) -> dict[str, Any]:
     """A time or version as users write them, as options of a snapshot; None is now."""
     return asked_at(Moment.of(text))
+
+
+def time_or_version(text: str | None) -> Time | Version | None:
+    """A time or version as users write them, as the questions take it."""
+    given = Moment.of(text)
+    return given.version if asked_at(given).get("timestamp") is None else given.timestamp
 
 
 def asked_at(moment: Moment) -> dict[str, Any]:

@@ -1,33 +1,26 @@
-"""The one place that prints results: tables and facts for people, JSON for programs.
+"""The one place that prints results: tables and facts for people, JSON and CSV for programs.
 
-For people, characters that a terminal could act on, and backslashes, are shown as escapes. In JSON every string is exact; bytes are
-hexadecimal digits, times ISO 8601 in UTC to the microsecond, maps objects, sums integers of any size; infinities and what is no number are
-strings, as protobuf has them.
+For people, characters that a terminal could act on, and backslashes, are shown as escapes. In JSON values are those of
+``model.json_values``.
 """
 
 from __future__ import annotations
 
-import datetime
-import json
-import math
-import re
+import io
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from rich.cells import cell_len
+from ..model.json_values import plain as plain
+from ..model.json_values import to_json as to_json
 
-from ..model.times import iso
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FIRST_PAGE = 1_000
 _WIDEST = 60
-_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\\": r"\\"}
-_AS_THEY_ARE = {str, int, bool, type(None)}
-_NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 Row = Mapping[str, Any]
 
 
@@ -51,35 +44,6 @@ def visible_name(name: str) -> str:
 def _escape(char: str) -> str:
     code = ord(char)
     return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-
-
-def plain(value: Any, kind: pa.DataType | None = None) -> Any:
-    """A value that Arrow gave, as JSON has it."""
-    if type(value) in _AS_THEY_ARE:
-        return value
-    if isinstance(value, datetime.datetime):
-        return iso(value)
-    if isinstance(value, (bytes, bytearray)):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return int(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return _NO_NUMBERS[str(value)]
-    if kind is not None and pa.types.is_map(kind) and value is not None:
-        return {str(key): plain(item, kind.item_type) for key, item in value}
-    if isinstance(value, Mapping):
-        kinds = {field.name: field.type for field in kind} if kind is not None else {}
-        return {str(key): plain(item, kinds.get(key)) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        inner = kind.value_type if kind is not None and pa.types.is_list(kind) else None
-        return [plain(item, inner) for item in value]
-    return value
-
-
-def to_json(value: Any) -> str:
-    """One line of JSON without characters that a terminal could act on, which JSON can escape."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch | pa.Table], columns: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -124,6 +88,24 @@ def print_rows(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool, no
     return count
 
 
+def print_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+    """All columns as CSV with a line of names before them, in the words of exported files."""
+    from pyarrow import csv
+
+    from ..format.texts import csv_rows, csv_schema
+
+    options = csv.WriteOptions(include_header=False)
+    for rows in chain([None], batches):
+        text = io.BytesIO()
+        if rows is None:
+            csv.write_csv(csv_schema(schema).empty_table(), text)
+        else:
+            csv.write_csv(csv_rows(rows), text, options)
+        if lines := text.getvalue().decode().removesuffix("\n"):
+            write(lines)
+    finish()
+
+
 def _print_table(rows: Iterator[Row], columns: Sequence[str], nothing: str) -> int:
     """Columns are as wide as the first thousand rows need, within reason; what is longer is shown whole, the last is never padded."""
     page = [[_cell(row.get(name)) for name in columns] for row in islice(rows, _FIRST_PAGE)]
@@ -147,7 +129,11 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _width(cell: str) -> int:
     """How many columns of a terminal a cell takes."""
-    return len(cell) if cell.isascii() else cell_len(cell)
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)
 
 
 def _padded(cell: str, width: int) -> str:

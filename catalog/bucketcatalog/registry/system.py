@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 GROUP = "bucketcatalog.systems"
 # fmt: off
 OF_THE_PROGRAM = frozenset({
-    "changes", "checkpoint", "checkpoints", "clone", "conflicts", "diff", "dump", "export", "forks", "gc", "harvest",
-    "info", "log", "ls", "pin", "prune", "repair", "restore", "retire", "spark", "stat", "sums", "tables", "tag", "verify", "writers",
+    "age", "changes", "checkpoint", "checkpoints", "clone", "conflicts", "cost", "diff", "du", "dump", "dups", "export", "find",
+    "forks", "gc", "growth", "harvest", "info", "log", "ls", "pin", "prune", "repair", "restore", "retire", "spark", "stat",
+    "sums", "tables", "tag", "top", "verify", "who", "writers",
 })
 # fmt: on
 """The commands of the program ``bucketcatalog``: a system that is called so has none of its own."""

@@ -28,6 +28,7 @@ from ..model.arrays import EXACT, exact_sum, is_constant, one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts
 from ..model.render import texts_of
 from ..model.tables import Column, DataType, Sum, Table, side_table
+from ..parallel import in_order
 from .contents import TableState
 from .plan import Part, Slice, for_keys
 from .read import read_slice, touched_keys
@@ -216,12 +217,18 @@ class _Summing:
 def _differences(state: TableState, totals: Iterable[Sum], plan: Iterable[Slice]) -> Iterator[tuple[int, Facts]]:
     """What the overlay makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
     columns = _columns(state.table, totals)
-    for slice_ in (slice_ for slice_ in plan if not slice_.settled):
+
+    def of(slice_: Slice) -> list[tuple[int, Facts]]:
         keys = touched_keys(state.blocks, state.table, slice_)
-        for now in for_keys([slice_], keys):
-            before = replace(now, rest=(), upper=(), events=(), tail=None)
-            for part, sign in ((before, -1), (now, 1)):
-                yield sign, read_slice(state.blocks, state.table, part, Part.LIVE, columns)
+        parts = (
+            (part, sign)
+            for now in for_keys([slice_], keys)
+            for part, sign in ((replace(now, rest=(), upper=(), events=(), tail=None), -1), (now, 1))
+        )
+        return [(sign, read_slice(state.blocks, state.table, part, Part.LIVE, columns)) for part, sign in parts]
+
+    for found in in_order(of, [slice_ for slice_ in plan if not slice_.settled]):
+        yield from found
 
 
 def _columns(table: Table, totals: Iterable[Sum]) -> set[str]:

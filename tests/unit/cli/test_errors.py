@@ -36,16 +36,22 @@ def test_a_command_line_that_cannot_be_read_is_told_how_to_write_it_without_a_co
 
 def test_every_command_of_this_release_is_there() -> None:
     assert COMMANDS == [
+        "age",
         "changes",
         "checkpoint",
         "checkpoints",
         "clone",
         "conflicts",
+        "cost",
         "diff",
+        "du",
         "dump",
+        "dups",
         "export",
+        "find",
         "forks",
         "gc",
+        "growth",
         "harvest",
         "info",
         "log",
@@ -60,7 +66,9 @@ def test_every_command_of_this_release_is_there() -> None:
         "sums",
         "tables",
         "tag",
+        "top",
         "verify",
+        "who",
         "writers",
     ]
 

@@ -27,6 +27,15 @@ READING = [
     ["changes"],
     ["diff"],
     ["ls", "pets"],
+    ["du"],
+    ["du", "--depth", "1"],
+    ["top"],
+    ["find", "--name", "*"],
+    ["dups"],
+    ["growth"],
+    ["who"],
+    ["age"],
+    ["cost", "--price", "default=1"],
     ["export", "objects", "{out}"],
 ]
 WRITES = {"harvest", "checkpoint", "prune", "gc", "restore", "clone", "repair", "retire", "spark"}

@@ -1,0 +1,197 @@
+"""``find``: the objects that meet conditions, or the tombstones of those that did.
+
+What statistics and keys can tell is a condition of the scan: sizes, times, classes, types, and what a glob begins with. The rest is checked
+batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOption
+from ..log.versions import Version
+from ..model.arrays import one_chunk
+from ..model.globs import literal_beginning, pattern_of
+from ..model.names import names_given
+from ..model.render import DELETED_AT
+from ..model.sizes import Size, parse_size
+from ..model.times import Time, datetime_of, parse_time
+from ..query.reads import InBatches
+from ..state.conditions import Between, between
+from ..state.conditions import prefix as begins_with
+from .asking import BUCKET, CLASS, MODIFIED, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
+from .grouping import DELIMITER, last_components
+
+SHOWN = (BUCKET, NAME, SIZE, MODIFIED, CLASS, "content_type", OWNER)
+TYPE, TAGS, KIND = "content_type", "tags", "file_type"
+FILE = "file"
+
+
+def find(
+    source: Source,
+    *,
+    bucket: str | None = None,
+    owner: Owner = None,
+    prefix: str | None = None,
+    name: str | None = None,
+    larger: Size | None = None,
+    smaller: Size | None = None,
+    older: Time | None = None,
+    newer: Time | None = None,
+    content_type: str | None = None,
+    storage_class: str | None = None,
+    tag: str | Sequence[str] | None = None,
+    file_type: str | None = None,
+    deleted: bool = False,
+    columns: Sequence[str] | None = None,
+    as_of: Time | Version | None = None,
+    database: str | None = None,
+    ignore_corruption: bool = False,
+) -> InBatches:
+    """The objects that meet all of the conditions, in the order of their keys; nothing is read before the result is.
+
+    ``larger`` and ``smaller`` are sizes (``4096``, ``"10MiB"``), ``older`` and ``newer`` ages or times (``"30d"``, ``"yesterday"``) of
+    ``modified``; the bounds themselves are left out. ``name`` is a glob for what stands behind the last ``/`` of a name, or, where it has
+    a ``/`` itself, for the whole name, whose ``*`` matches ``/`` too. ``content_type`` is a glob, ``storage_class`` exact. ``tag`` is
+    ``KEY`` or ``KEY=VALUE``, or several of these, which all have to be there. ``file_type`` is that of harvested files; ``"file"`` is
+    what has none, too. With ``deleted`` the tombstones are looked among.
+
+    ``columns`` are as of a scan, ``bucket`` among them.
+    """
+    about = asked(
+        source, as_of=as_of, database=database, bucket=bucket, owner=owner, prefix=prefix, ignore_corruption=ignore_corruption
+    )
+    shown = (
+        (*SHOWN, *([DELETED_AT] if deleted else [])) if columns is None else names_given(columns, "columns", "columns=['name']")
+    )
+    where: dict[str, Any] = {}
+    tests: list[Test] = []
+    if larger is not None or smaller is not None:
+        where[SIZE] = _within("larger", _size(larger), "smaller", _size(smaller))
+    if older is not None or newer is not None:
+        where[MODIFIED] = _within("newer", _time(newer, about.now), "older", _time(older, about.now))
+    if name is not None:
+        (glob,) = texts("name", name)
+        tests.append(Glob(NAME, glob, last=DELIMITER not in glob))
+        if DELIMITER in glob:
+            where |= _beginning(glob, prefix)
+    if content_type is not None:
+        (glob,) = texts("content_type", content_type)
+        if literal_beginning(glob) == glob:
+            where[TYPE] = glob
+        else:
+            where[TYPE] = begins_with(literal_beginning(glob))
+            tests.append(Glob(TYPE, glob))
+    if storage_class is not None:
+        (where[CLASS],) = texts("storage_class", storage_class)
+    if file_type is not None:
+        (kind,) = texts("file_type", file_type)
+        where[KIND] = [kind, None] if kind == FILE else kind
+    tests += [Tagged(*_key_and_value(each)) for each in texts("tag", tag)]
+    return _found(about, shown, where, tests, ended=deleted)
+
+
+def _size(given: Size | None) -> int | None:
+    return None if given is None else parse_size(given)
+
+
+def _time(given: Time | None, now: int) -> Any:
+    return None if given is None else datetime_of(parse_time(given, now))
+
+
+def _within(low_name: str, low: Any, high_name: str, high: Any) -> Between:
+    if low is not None and high is not None and low >= high:
+        raise InvalidOption(
+            f"Nothing is both {low_name} than {low} and {high_name} than {high}.", next_step="Exchange the two, or leave one out."
+        )
+    return between(low, high, inclusive="neither")
+
+
+def _beginning(glob: str, prefix: str | None) -> dict[str, Any]:
+    """The condition on names that a glob makes of what it begins with, which is narrower than the prefix or not there."""
+    beginning = literal_beginning(glob)
+    return {NAME: begins_with(beginning)} if beginning.startswith(prefix or "") and beginning else {}
+
+
+def _key_and_value(tag: str) -> tuple[str, str | None]:
+    key, equals, value = tag.partition("=")
+    if not key:
+        raise InvalidOption(f"{tag!r} names no tag.", next_step="Write KEY or KEY=VALUE.")
+    return key, value if equals else None
+
+
+def _found(about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[Test], *, ended: bool) -> InBatches:
+    needed = dict.fromkeys([*columns, *(test.column for test in tests)])
+    scan = about.scan(list(needed), where, ended=ended)
+    return Found(scan, tuple(columns), tuple(tests)) if tests else scan
+
+
+@dataclass(frozen=True)
+class Glob:
+    """Whether a glob matches a text, or what stands behind its last delimiter."""
+
+    column: str
+    glob: str
+    last: bool = False
+
+    def __post_init__(self) -> None:
+        pattern_of([self.glob])  # refuses what cannot be matched before anything is read
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """For each value whether it is met."""
+        return pc.match_substring_regex(last_components(values) if self.last else values, pattern_of([self.glob]))
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Whether there is a tag of that key, and that value where one is given."""
+
+    key: str
+    value: str | None
+    column = TAGS
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """For each map whether it is met."""
+        found = pc.map_lookup(values, self.key, "first")
+        return found.is_valid() if self.value is None else pc.equal(found, self.value)
+
+
+Test = Glob | Tagged
+
+
+@dataclass(frozen=True)
+class Found(InBatches):
+    """The rows of a read that meet tests, with some of its columns."""
+
+    source: InBatches
+    columns: tuple[str, ...]
+    tests: tuple[Test, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that were asked for."""
+        return pa.schema([self.source.schema.field(name) for name in self.columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of the source; batches that have none are left out."""
+        for batch in self.source.to_batches():
+            for test in self.tests:
+                batch = batch.filter(pc.fill_null(test.of(one_chunk(batch[test.column])), False))
+            if len(batch):
+                yield batch.select(list(self.columns))
+
+    def only(self, columns: Sequence[str]) -> Found:
+        """The same rows with these of their columns alone."""
+        needed = dict.fromkeys([*columns, *(test.column for test in self.tests)])
+        return Found(self.source.only(list(needed)), tuple(columns), self.tests)
+
+    def explain(self) -> str:
+        """What the source reads, and what is checked on its rows."""
+        checked = ", ".join(dict.fromkeys(test.column for test in self.tests))
+        told = getattr(self.source, "explain", str)()
+        return f"{told}\nchecked on the rows: {checked}"
