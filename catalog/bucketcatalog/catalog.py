@@ -37,11 +37,12 @@ from .model.names import (
     tag_name,
     writer_id,
 )
+from .model.public import public
 from .model.times import Age, Moment, Time, age_micros, refuse_reversed_times, span_of
 from .query.database import Database, databases_in, require
 from .query.snapshot import Snapshot
 from .registry.installed import Registry
-from .state.conditions import Where
+from .state.given import Condition
 from .store import Store
 from .store.obstacles import Obstacles, PastObstacles
 from .store.open import store_at
@@ -82,6 +83,38 @@ OptionsOfEach = Sequence[Options] | Mapping[str, Options]
 """What the stores of several are reached with, in their order or by their names."""
 
 
+@public(
+    *(
+        "changes",
+        "clone",
+        "collect",
+        "create_table",
+        "data",
+        "databases",
+        "declare",
+        "diff",
+        "drop_tag",
+        "info",
+        "orphans",
+        "pin",
+    ),
+    *(
+        "prune",
+        "reap",
+        "register",
+        "repair",
+        "restore",
+        "retire",
+        "run_job",
+        "snapshot",
+        "store",
+        "tag",
+        "unpin",
+        "url",
+        "verify",
+    ),
+    "writer",
+)
 class Catalog:
     """A catalog in an object store, given by a path, any fsspec URL, or a ``Store``; several of these are read as one, by a ``Federation``.
 
@@ -283,7 +316,7 @@ class Catalog:
         start: Time | Version | None = None,
         end: Time | Version | None = None,
         columns: Sequence[str] | None = None,
-        where: Where | None = None,
+        where: Condition | None = None,
         bucket: str | None = None,
         owner: str | uuid.UUID | None = None,
         prefix: str | None = None,
@@ -328,7 +361,7 @@ class Catalog:
         start: Time | Version | None = None,
         end: Time | Version | None = None,
         columns: Sequence[str] | None = None,
-        where: Where | None = None,
+        where: Condition | None = None,
         bucket: str | None = None,
         owner: str | uuid.UUID | None = None,
         prefix: str | None = None,

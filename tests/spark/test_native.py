@@ -97,6 +97,24 @@ def test_rows_that_something_lies_over_are_left_out_and_shown_beside(spark: Spar
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("table", ["objects", "deleted_objects"])
+def test_names_of_buckets_are_joined_to_what_is_read_natively(spark: SparkSession, changed: Lake, table: str) -> None:
+    asked = {"table": table, "columns": ["bucket", "name", "content_type"]}
+    frame = bcs.read(spark, changed.path, native=True, **asked)
+
+    assert rows(frame) == rows(read(spark, changed.path, **asked | {"columns": "bucket,name,content_type"})) != []
+    assert "BroadcastHashJoin" in plan(frame) and "FileScan parquet" in plan(frame)
+    some = bcs.read(spark, changed.path, native=True, where={"bucket": "cats", "name": NAMES[2]}, **asked)
+    assert {row["bucket"] for row in rows(some)} <= {"cats"}
+    if table == "deleted_objects":
+        ended = bcs.read(spark, changed.path, table=table, columns=["_ended_by", "_end_writer", "_end_operation"])
+        assert ended.where("_end_operation IS NOT NULL").count() == 0
+        assert {tuple(row) for row in ended.select("_ended_by", "_end_writer").distinct().collect()} >= {
+            ("put", "node-1"),
+            ("delete", "node-1"),
+        }
+
+
 def test_columns_are_pruned_and_filters_pushed_down(spark: SparkSession, changed: Lake) -> None:
     frame = bcs.read(spark, changed.path, native=True)
     asked = plan(frame.where("name LIKE '2021/%'").groupBy("content_type").sum("content_length"))

@@ -13,18 +13,21 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..errors import InvalidOption, SetAsideError, take_in_command
+from ..errors import InvalidOption, SetAsideError
 from ..format.transactions import Transaction
 from ..log.between import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..model.cuts import Cut
 from ..model.paths import transaction as transaction_path
+from ..model.public import public
 from ..model.tables import Table
 from ..state.conditions import Where
 from ..state.contents import TableState
 from ..state.feed import FeedPart
+from ..state.given import Condition
 from ..state.keyed import key_conditions
+from ..wording import either, how_to_take_in
 from .events import EventsAsked, changes_schema, columns_before, events_tasks
 from .looked_up import LookedUp, Lookup, asks_for, with_lookups
 from .metadata import METADATA_TABLES
@@ -50,7 +53,8 @@ def changed_table(snapshot: Snapshot, name: str) -> Table:
     return snapshot.table(name)
 
 
-@dataclass(frozen=True)
+@public("available", "table", "transactions")
+@dataclass(frozen=True, repr=False)
 class Changes(InBatches):
     """The events between two cuts of one table.
 
@@ -69,8 +73,8 @@ class Changes(InBatches):
     start: TableState | None = None
     lookups: tuple[Lookup, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"Changes({self.table.name!r}, of {len(self.transactions):,} transactions)"
+    def _of_what(self) -> str:
+        return f"{self.table.name!r}, {len(self.transactions):,} transactions, "
 
     @property
     def table(self) -> Table:
@@ -128,13 +132,13 @@ class Changes(InBatches):
         return self.asked.parts(self.transactions)
 
 
-def changes_of(files: LogFiles, table: Table, transactions: Sequence[Transaction], where: Where | None = None) -> Changes:
+def changes_of(files: LogFiles, table: Table, transactions: Sequence[Transaction], where: Condition | None = None) -> Changes:
     """The events of a table in these transactions, which are in the order of their stamps.
 
     ``where`` has conditions on columns of its key, in the forms that a scan takes; ``InvalidOption`` for others.
     """
     conditions = key_conditions(table, where, changes_schema(table), _NOT_OF_THE_KEY)
-    return Changes(files, transactions, EventsAsked(table, tuple(conditions.items())))
+    return Changes(files, transactions, EventsAsked(table, conditions))
 
 
 def changes_between(
@@ -142,7 +146,7 @@ def changes_between(
     end: Snapshot,
     name: str,
     *,
-    where: Where | None = None,
+    where: Condition | None = None,
     place: Place = ANYWHERE,
     pre_images: bool | Sequence[str] = False,
     ignore_set_aside: bool = False,
@@ -163,8 +167,8 @@ def changes_between(
         name_of_aside = transaction_path(aside.writer, aside.database, aside.head)
         raise SetAsideError(
             f"{name_of_aside} was set aside: what happened in it is not known.",
-            next_step="Begin behind it, or leave its events out: --ignore-set-aside on a command line, ignore_set_aside=True in Python. "
-            f"Once the file is whole again it can be taken in: {take_in_command(name_of_aside)}.",
+            next_step=f"Begin behind it, or leave its events out: {either('ignore_set_aside=True', '--ignore-set-aside')}. "
+            f"Once the file is whole again it can be taken in: {how_to_take_in(name_of_aside)}.",
         )
     found = changes_of(end.files, table, transactions, where)
     _refuse_reversed(found, start.cut, end.cut)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +18,13 @@ from ..log.blocks import Blocks
 from ..model.arrays import one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within
+from ..model.public import public
 from ..model.render import chosen, output_schema, render, storage_columns, version_names
 from ..model.tables import Table
 from ..state.conditions import Where
 from ..state.contents import TableState
-from ..state.keyed import OfKeys, key_conditions
+from ..state.given import Condition
+from ..state.keyed import EVERY_KEY, KeyConditions, OfKeys, key_conditions
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
 from ..state.shares import PackedSlice, grouped, share_count
@@ -54,7 +55,7 @@ class DiffAsked:
     """Which differences of a table are asked for, by conditions on its key, and which columns of them: picklable."""
 
     table: Table
-    where: tuple[tuple[str, Any], ...] = ()
+    conditions: KeyConditions = EVERY_KEY
     columns: tuple[str, ...] | None = None
     before: tuple[str, ...] | None = None
 
@@ -75,10 +76,11 @@ class DiffAsked:
 
     def keys(self) -> OfKeys:
         """The keys that the conditions allow."""
-        return OfKeys(self.table, dict(self.where))
+        return OfKeys(self.table, self.conditions)
 
 
-@dataclass(frozen=True)
+@public("available", "end", "start", "table")
+@dataclass(frozen=True, repr=False)
 class Diff(InBatches):
     """The net difference of one table between two snapshots, by key.
 
@@ -90,8 +92,8 @@ class Diff(InBatches):
     end: Snapshot
     asked: DiffAsked
 
-    def __repr__(self) -> str:
-        return f"Diff({self.table.name!r}, from {self.start.cut.short} to {self.end.cut.short})"
+    def _of_what(self) -> str:
+        return f"{self.table.name!r}, from {self.start.cut.short} to {self.end.cut.short}, "
 
     @classmethod
     def between(
@@ -99,7 +101,7 @@ class Diff(InBatches):
         start: Snapshot,
         end: Snapshot,
         table: Table,
-        where: Where | None = None,
+        where: Condition | None = None,
         *,
         place: Place = ANYWHERE,
         pre_images: bool | Sequence[str] = False,
@@ -107,7 +109,7 @@ class Diff(InBatches):
         """The difference, of the keys that conditions on their columns allow; ``InvalidOption`` for conditions on others."""
         where = narrowed([end, start], table, place, where, ended=True)
         conditions = key_conditions(table, where, diff_schema(table), _NOT_OF_THE_KEY)
-        return cls(start, end, DiffAsked(table, tuple(conditions.items()), before=columns_before(table, pre_images)))
+        return cls(start, end, DiffAsked(table, conditions, before=columns_before(table, pre_images)))
 
     @property
     def table(self) -> Table:

@@ -99,6 +99,16 @@ def renamed_relation(relation: Any, names: Mapping[str, str]) -> Any:
     return relation.project(*(column(source).alias(name) for name, source in names.items()))
 
 
+def joined_relation(connection: Any, relation: Any, tables: Sequence[pa.Table], names: Sequence[str]) -> Any:
+    """Columns of a relation and of tables whose first column says of which of its rows they are; null of those that no row is of."""
+    column = engine("duckdb").ColumnExpression
+    for table in tables:
+        key, *others = table.column_names
+        other = connection.from_arrow(table.rename_columns([_OF, *others]))
+        relation = relation.join(other, column(key).collate("binary") == column(_OF).collate("binary"), how="left")
+    return relation.project(*map(column, names))
+
+
 def _refuse_alike(names: Iterable[str]) -> None:
     """``InvalidOption`` for names that DuckDB does not tell apart."""
     first: dict[str, str] = {}

@@ -35,7 +35,7 @@ from ..store.base import Store
 from ..store.elsewhere import for_object_store, local_path
 from .files import Asked, Files, NativeFile, Streamed, alike, at_hand, engine, stand_in
 
-_ROW = "__row"  # no column of a file is called so
+_ROW, _OF = "__row", "__of"  # no column of a file is called so
 _log = logging.getLogger("bucketcatalog")
 _MOST_ROWS = (1 << 32) - 2
 """Rows that are numbered in one scan: numbers of rows have 32 bits in most builds of Polars."""
@@ -64,6 +64,16 @@ def renamed_frame(frame: Any, names: Mapping[str, str]) -> Any:
     """A LazyFrame whose columns are those of another, by their new names."""
     column = engine("polars").col
     return frame.select([column(source).alias(name) for name, source in names.items()])
+
+
+def joined_frame(frame: Any, tables: Sequence[pa.Table], names: Sequence[str]) -> Any:
+    """Columns of a LazyFrame and of tables whose first column says of which of its rows they are; null of those that no row is of."""
+    polars = engine("polars")
+    for table in tables:
+        key, *others = table.column_names
+        other = polars.from_arrow(table.rename_columns([_OF, *others])).lazy()
+        frame = frame.join(other, left_on=key, right_on=_OF, how="left")
+    return frame.select(list(names))
 
 
 def _options(store: Store) -> Mapping[str, Any] | None:

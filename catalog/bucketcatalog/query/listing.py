@@ -24,6 +24,7 @@ from ..state.conditions import raw_text, stored_condition
 from ..state.contents import TableState
 from ..state.plan import Part
 from ..state.read import read_slice
+from .in_html import rows_html
 
 _SLICE = 8_192
 
@@ -38,6 +39,17 @@ class Page:
     rows: pa.Table
     groups: Sequence[str | bytes]
     next_marker: str | bytes | None
+
+    def __repr__(self) -> str:
+        return f"Page({len(self.rows):,} rows, {len(self.groups):,} groups, next_marker={self.next_marker!r})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the first rows."""
+        return rows_html(f"page, {len(self.groups):,} groups", lambda: self.rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for libraries that take any Arrow stream."""
+        return self.rows.__arrow_c_stream__(requested_schema)
 
 
 def list_page(

@@ -19,9 +19,12 @@ from ..state.conditions import Where
 from ..state.timed import settled
 from ..store.base import Store
 from .files import Files
+from .in_duckdb import joined_relation
 from .in_html import Plan
+from .in_polars import joined_frame
 from .reads import Read, ReadTask
 from .row_tests import RowTest
+from .scan import Scan
 
 
 class Lookup(Protocol):
@@ -39,6 +42,10 @@ class Lookup(Protocol):
 
     def made(self, rows: pa.Table, store: Store) -> Sequence[pa.Array]:
         """The columns of rows that have at least those that they follow from; ``store`` is the catalog's."""
+        ...
+
+    def table(self) -> pa.Table | None:
+        """The same as a table: what the one column that they follow from may be, each value once, and then these; None where there is none."""
         ...
 
     def below(self, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -130,6 +137,9 @@ class LookedUp(Read):
         self.source = make(list(needed), below)
         self.finish = Finish(used, schema, RowTest(table.name, rest, self._available) if rest else None)
 
+    def _of_what(self) -> str:
+        return f"{self.table.name!r}, "
+
     @property
     def schema(self) -> pa.Schema:
         """The columns that were asked for."""
@@ -152,6 +162,29 @@ class LookedUp(Read):
         """The rows in the order of the source."""
         for batch in self.source.to_batches():
             yield from self.finish.of(pa.Table.from_batches([batch]), self._store).combine_chunks().to_batches()
+
+    def joins(self) -> list[pa.Table] | None:
+        """The tables that give the columns that are looked up, where engines can read the source and join these by their first column.
+
+        None where something is looked up otherwise, or conditions have to be checked on it.
+        """
+        tables = [lookup.table() for lookup in self.finish.lookups]
+        found = [table for table in tables if table is not None]
+        return found if len(found) == len(tables) and self.finish.test is None and isinstance(self.source, Scan) else None
+
+    def to_duckdb(self, connection: Any) -> Any:
+        """See ``InBatches.to_duckdb``: as of the source, whose rows are joined with what was looked up where that is a table."""
+        joins = self.joins()
+        if joins is None or not isinstance(self.source, Scan):
+            return super().to_duckdb(connection)
+        return joined_relation(connection, self.source.to_duckdb(connection), joins, self.schema.names)
+
+    def to_polars(self) -> Any:
+        """See ``InBatches.to_polars``; as ``to_duckdb``."""
+        joins = self.joins()
+        if joins is None or not isinstance(self.source, Scan):
+            return super().to_polars()
+        return joined_frame(self.source.to_polars(), joins, self.schema.names)
 
     @property
     def lies_in_files(self) -> bool:

@@ -150,6 +150,9 @@ class MetadataScan(InBatches):
         check(self._shape, self._where, every)
         self._schema = chosen(name, every, every.names if columns is None else columns)
 
+    def _of_what(self) -> str:
+        return f"{self._name!r}, "
+
     @property
     def schema(self) -> pa.Schema:
         """The columns that were asked for."""

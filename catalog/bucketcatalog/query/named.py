@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from ..state.conditions import prefix as begins_with
 from ..state.contents import Contents
 from ..state.given import Condition, Predicate, understood
 from ..store.base import Store
+from ..wording import either
 from .row_tests import RowTest
 from .scan import Scan
 
@@ -58,6 +59,12 @@ class Named(NamedTuple):
     ids: Sequence[Any]
 
 
+@overload
+def narrowed(cuts: Sequence[Contents], table: Table, place: Place, where: Where | None, *, ended: bool) -> Where: ...
+@overload
+def narrowed(
+    cuts: Sequence[Contents], table: Table, place: Place, where: Condition | None, *, ended: bool
+) -> Where | Predicate: ...
 def narrowed(cuts: Sequence[Contents], table: Table, place: Place, where: Condition | None, *, ended: bool) -> Where | Predicate:
     """``where`` with what the place demands of rows of the table.
 
@@ -192,8 +199,8 @@ def _no_such(cuts: Sequence[Contents], parent: Table, place: Place, ended: Seque
     if ended:
         return NotFound(
             f"There is no bucket {place.bucket!r}{of} in database {cuts[0].database!r} at {at}: it has ended.",
-            next_step=f"Look among tombstones (deleted_{parent.name}, --deleted) or at an earlier version; what is left in it is found by "
-            f"its id, {ended[-1]}.",
+            next_step=f"Look among tombstones ({either(f'deleted_{parent.name}', '--deleted')}) or at an earlier version; what is left in "
+            f"it is found by its id, {ended[-1]}.",
         )
     scan = Scan(cuts[0].state(parent.name), tombstones=False, columns=[parent.key[-1]], where={})
     first = next(scan.to_batches(), None)
@@ -252,6 +259,10 @@ class Names:
         """The names of rows, null where nothing tells."""
         return [self.names.take(pc.index_in(one_chunk(rows[self.column]), value_set=self.ids))]
 
+    def table(self) -> pa.Table:
+        """The ids and the names."""
+        return pa.table({self.column: self.ids, self.field.name: self.names})
+
     def below(self, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:
         """A condition on the name as the ids of those that meet it; what none is known of stays to be checked."""
         test = RowTest(self.field.name, where, pa.schema([self.field]))
@@ -290,6 +301,10 @@ class NamesOf:
     def made(self, rows: pa.Table, store: Store) -> list[pa.Array]:
         """See ``Names``."""
         return self._names.made(rows, store)
+
+    def table(self) -> pa.Table:
+        """See ``Names``."""
+        return self._names.table()
 
     def below(self, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:
         """See ``Names``."""

@@ -84,6 +84,9 @@ class Operations:
         operations = pa.array([each and each.operation for each in said], pa.string())
         return [operations.take(at), pa.array([each and each.metadata for each in said], _MAP).take(at)]
 
+    def table(self) -> None:
+        """See ``Lookup``: there is none."""
+
     def below(self, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:
         """See ``Lookup``: nothing can be said of other columns."""
         return {}, dict(where)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ..errors import InvalidOption
+from ..model.public import public
 from ..store.base import Store
 from .files import Files
 from .in_duckdb import duckdb_relation
@@ -21,6 +22,7 @@ from .in_html import read_html
 from .in_polars import polars_frame
 
 BATCH_ROWS = 65_536
+_FEW_COLUMNS = 6
 IN_NO_FILES = "only tables, their tombstones, and views of these lie in files"
 """Why other reads are of no files."""
 
@@ -47,8 +49,23 @@ class ReadTask(Protocol):
         ...
 
 
+@public(
+    *("count", "head", "only", "schema", "to_arrow", "to_batches", "to_csv", "to_duckdb", "to_jsonl", "to_pandas", "to_parquet"),
+    *("to_polars", "to_reader"),
+)
 class InBatches(ABC):
     """What is read batch by batch, or all at once. Nothing is read before a ``to_`` method is called."""
+
+    def __repr__(self) -> str:
+        columns = self.schema.names
+        shown = ", ".join(columns[:_FEW_COLUMNS]) + (
+            f" and {len(columns) - _FEW_COLUMNS} more" if len(columns) > _FEW_COLUMNS else ""
+        )
+        return f"{type(self).__name__}({self._of_what()}columns: {shown})"
+
+    def _of_what(self) -> str:
+        """What the rows are of, for ``repr``; empty, or with a comma behind it."""
+        return ""
 
     @property
     @abstractmethod
@@ -142,6 +159,7 @@ class InBatches(ABC):
         return write_file(self, path, JSON_LINES, partition_by=partition_by, compression=compression)
 
 
+@public("available", "explain", "files")
 class Read(InBatches):
     """Rows that somebody asked for, planned but not read."""
 
@@ -161,6 +179,10 @@ class Read(InBatches):
     @abstractmethod
     def explain(self) -> str:
         """What is read and what is skipped, in a few lines."""
+
+    def asked_again(self, columns: Sequence[str] | None, where: Mapping[str, Any]) -> Read | None:
+        """The same read of other columns and conditions, made of what was read to plan this one; None where that spares nothing."""
+        return None
 
     @property
     def lies_in_files(self) -> bool:

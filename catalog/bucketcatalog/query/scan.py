@@ -40,6 +40,7 @@ from .in_html import Plan
 from .in_polars import native_frame
 from .reads import BATCH_ROWS, Read, ReadTask
 
+_LONGEST = 400
 _NAMED = "its conditions name keys, which are looked up"
 
 
@@ -120,10 +121,18 @@ class Scan(Read):
     """A read of one table at a snapshot's cut; where keys are given, encoded and sorted, it is ``among`` their rows alone."""
 
     def __init__(
-        self, state: TableState, *, tombstones: bool, columns: Sequence[str] | None, where: Where, among: pa.Array | None = None
+        self,
+        state: TableState,
+        *,
+        tombstones: bool,
+        columns: Sequence[str] | None,
+        where: Where,
+        among: pa.Array | None = None,
+        beside: Sequence[pa.Field] = (),
     ) -> None:
         self._state = state
         self._among = among
+        self._beside = beside
         everything = output_schema(state.table, tombstones=tombstones, columns=None)
         every = [*everything.names, *on_request(tombstones=tombstones)]
         self._available = output_schema(state.table, tombstones=tombstones, columns=every)
@@ -138,6 +147,10 @@ class Scan(Read):
             by_key=among is None and names_keys(state.table, self._stored),
         )
 
+    def _of_what(self) -> str:
+        tombstones = ", tombstones" if self.task.part is Part.TOMBSTONES else ""
+        return f"{self.task.table.name!r}{tombstones}, {f'where {dict(self.task.where)}, ' if self.task.where else ''}"[:_LONGEST]
+
     @property
     def schema(self) -> pa.Schema:
         """The schema of what the scan returns."""
@@ -145,8 +158,8 @@ class Scan(Read):
 
     @property
     def available(self) -> pa.Schema:
-        """The table's columns, and what every table shows on request."""
-        return self._available
+        """The table's columns, what every table shows on request, and what else a snapshot shows ``beside`` these."""
+        return pa.schema([*self._available, *self._beside])
 
     def plan(self) -> list[Slice]:
         """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that the overlay names."""

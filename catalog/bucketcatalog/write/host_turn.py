@@ -22,6 +22,7 @@ from .. import clock
 from ..errors import WriterBusy
 from ..model.names import WriterId, writer_id
 from ..store import Store
+from ..wording import either
 
 PATIENCE = 600.0
 """Seconds for which who comes second waits: longer than most work takes, shorter than the hour after which cron begins it again."""
@@ -88,12 +89,13 @@ class _Turn:
                 raise WriterBusy(
                     f"{self._what} is open already in this thread, which would wait for itself.",
                     next_step="Do it before or after what has the writer open, not within it, or give one of the two a writer of its own, "
-                    "with writer=.",
+                    f"with {either('writer=', '--writer')}.",
                 )
             if waited >= patience:
                 raise WriterBusy(
                     f"{self._what} is open in {holder} of this machine{f', after {waited:.0f} s of waiting' if patience else ''}.",
-                    next_step="Run it again once that has ended, or let the two have writers of their own, with --writer or writer=.",
+                    next_step=f"Run it again once that has ended, or let the two have writers of their own, "
+                    f"with {either('writer=', '--writer')}.",
                 )
             if waited - said >= _BETWEEN_WORDS:
                 said = waited

@@ -18,6 +18,7 @@ from ..model.html import html_facts
 from ..model.names import is_maintainer, new_pin_name, pin_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
+from ..wording import how_to_list
 from .tags import adds_no_event
 
 
@@ -82,5 +83,5 @@ def unpinning(database: Database, writer: str, name: str) -> PinEntry:
         f"The writer {writer!r} has no pin {name!r} in database {database.name!r}.",
         next_step=f"It is {' and '.join(map(repr, others))} who has one: each writer drops its own."
         if others
-        else "See bucketcatalog pin CATALOG for those there are.",
+        else f"See {how_to_list('pins', 'pin')} for those there are.",
     )

@@ -20,6 +20,7 @@ from ..model.html import html_facts
 from ..model.names import is_data_writer, is_maintainer, new_tag_name, tag_name
 from ..model.times import Time, shown_time
 from ..query.database import Database
+from ..wording import either, how_to_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _exists(entry: TagEntry) -> TagExists:
     return TagExists(
         f"The tag {entry.name!r} {'was dropped' if entry.dropped else 'was given'} by {writer!r} at {shown_time(time)}; "
         f"it {'named' if entry.dropped else 'names'} the version {entry.cut}.",
-        next_step="Choose another name, or move this one with replace=True (--replace).",
+        next_step=f"Choose another name, or move this one with {either('replace=True', '--replace')}.",
     )
 
 
@@ -131,13 +132,13 @@ def taking_back(database: Database, writer: str, name: str) -> Decided:
     if known is None:
         raise NotFound(
             f"There is no tag {name!r} in database {database.name!r}.",
-            next_step="See bucketcatalog tag CATALOG for those there are.",
+            next_step=f"See {how_to_list('tags', 'tag')} for those there are.",
         )
     if known.latest.dropped:
         time, writer, *_ = known.latest.stamp
         raise NotFound(
             f"The tag {name!r} was dropped by {writer!r} at {shown_time(time)}.",
-            next_step="There is nothing left to do; bucketcatalog tag CATALOG shows what it named.",
+            next_step=f"There is nothing left to do; {how_to_list('tags', 'tag')} shows what it named.",
         )
     _refuse_maintained(known.latest, writer)
     return Decided(

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from ..errors import ClosedWriter
 from ..format.transactions import Application
 from ..model.events import EventKind
+from ..model.public import public
 from ..query.snapshot import Snapshot
 from .commit import Commit, Committed
 from .draft import Draft
@@ -29,6 +30,7 @@ class TakesRows(Protocol):
         ...
 
 
+@public("application", "committed", "delete", "metadata", "metrics", "operation", "purge", "put", "rests_on", "update")
 class WriteTransaction:
     """The events of one transaction; committed when its ``with`` block ends, unless that raises.
 
@@ -56,6 +58,11 @@ class WriteTransaction:
         self._taken = taken
         self._draft: Draft | None = None
         self._begun = False
+
+    def __repr__(self) -> str:
+        done = "has not begun" if not self._begun else "is open" if self._draft is not None else "has ended"
+        events = f", {len(self._draft):,} events" if self._draft is not None else ""
+        return f"Transaction({self.operation!r}, {done if self.committed is None else self.committed.version}{events})"
 
     def put(self, table: str, rows: Rows | GivenRows, *, expect: str | None = None, data_of: Rows | None = None) -> None:
         """Begin a new version of each row's key. ``expect``: ``absent`` or a version; if it was something else, a conflict shows it.

@@ -30,6 +30,7 @@ from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Stamp
 from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_compactor, is_maintainer, names_given
+from ..model.public import public
 from ..model.tables import Table
 from ..model.times import Time
 from ..model.uuids import uuid_bytes, uuid_text
@@ -48,6 +49,22 @@ _OWN_KNOWN = 1 << 14
 """Of so many of its latest commits a writer knows without a look that they have been read."""
 
 
+@public(
+    *(
+        "check",
+        "checkpoint",
+        "close",
+        "database",
+        "declare",
+        "drop_tag",
+        "has_committed",
+        "id",
+        "pin",
+        "tag",
+        "transaction",
+        "unpin",
+    )
+)
 class Writer:
     """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
 
@@ -77,6 +94,9 @@ class Writer:
         self._why_closed = f"The writer {writer!r} was closed."
         self._turn = threading.RLock()
         self._merging = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Writer({self.id!r}, {self.database!r}{'' if self._timeline is not None else ', closed'})"
 
     def transaction(
         self,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.query.changes import changed_table
@@ -13,20 +11,24 @@ from bucketcatalog.query.named import Place, narrowed
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import DELETED_PREFIX, Snapshot
 from bucketcatalog.query.views import View, ViewScan
+from bucketcatalog.state.conditions import Where
+from bucketcatalog.state.given import Predicate
 
 from ..options import ReadOptions
 
 _OF_ROWS = {"bucket": "bucket", "owner": "owner", "prefix": "prefix", "where": "where", "on_schema_conflict": "onSchemaConflict"}
 
 
-def conditions(snapshot: Snapshot, asked: ReadOptions) -> Mapping[str, Any]:
+def conditions(snapshot: Snapshot, asked: ReadOptions) -> Where | Predicate:
     """What the options demand of rows; ``NotFound`` where there is no such bucket, ``InvalidOption`` where an option does not fit."""
     if not _place(asked):
-        return dict(asked.where)
+        return asked.where
     read = snapshot.scan(asked.table)
     if isinstance(read, ViewScan):
-        below = _of_table(snapshot, replace(asked, table=read.view.of, where={}))
+        below: Any = _of_table(snapshot, replace(asked, table=read.view.of), {})
         shown = {_shown(read.view, column): condition for column, condition in below.items()}
+        if isinstance(asked.where, Predicate):
+            return asked.where.also(shown)
         if both := shown.keys() & asked.where.keys():
             raise InvalidOption(
                 f"What {min(both)!r} has to be is said twice.", next_step="Leave it out of where, or the other option out."
@@ -36,23 +38,23 @@ def conditions(snapshot: Snapshot, asked: ReadOptions) -> Mapping[str, Any]:
         raise InvalidOption(
             f"{asked.table!r} is no table of the catalog.", next_step="Leave the options bucket, owner and prefix out."
         )
-    return _of_table(snapshot, asked)
+    return _of_table(snapshot, asked, asked.where)
 
 
-def conditions_between(start: Snapshot | None, end: Snapshot, asked: ReadOptions) -> Mapping[str, Any]:
+def conditions_between(start: Snapshot | None, end: Snapshot, asked: ReadOptions) -> Where | Predicate:
     """The same of what lies between two snapshots: a bucket is also one that only the start has, or that has ended."""
     others = () if start is None else (Snapshot(end.files, start.view, end.definitions),)
-    return narrowed([end, *others], changed_table(end, asked.table), _place(asked), asked.where, ended=True) or {}
+    return narrowed([end, *others], changed_table(end, asked.table), _place(asked), asked.where, ended=True)
 
 
 def _place(asked: ReadOptions) -> Place:
     return Place(asked.bucket, asked.owner, asked.prefix)
 
 
-def _of_table(snapshot: Snapshot, asked: ReadOptions) -> Mapping[str, Any]:
+def _of_table(snapshot: Snapshot, asked: ReadOptions, where: Where | Predicate) -> Where | Predicate:
     tombstones = asked.table not in snapshot.definitions
     table = snapshot.table(asked.table.removeprefix(DELETED_PREFIX) if tombstones else asked.table)
-    return narrowed([snapshot], table, _place(asked), asked.where, ended=tombstones) or {}
+    return narrowed([snapshot], table, _place(asked), where, ended=tombstones)
 
 
 def _shown(view: View, column: str) -> str:

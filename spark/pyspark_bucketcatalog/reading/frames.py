@@ -25,11 +25,12 @@ from bucketcatalog.query.files import Files, at_hand
 from bucketcatalog.query.reads import IN_NO_FILES, ReadTask
 from bucketcatalog.store import Store
 
+from ..failing import ours_first
 from ..types import arrow_schema, conformed, spark_schema
 from .native import NotRead, native_frame, spark_root
 from .reader import batches
-from .relation import Relation, TableRelation
-from .viewed import projected
+from .relation import Joined, Relation, TableRelation
+from .viewed import joined, projected
 
 LOCAL_ROWS, LOCAL_BYTES = 8_192, 48 << 20
 """As many rows of a table, and bytes of them in memory, are read where the frame is planned, and travel with the plan."""
@@ -133,6 +134,8 @@ def _natively(spark: SparkSession, relation: TableRelation, natively: Natively) 
     if files.touched:
         some += _over(spark, relation, files)
     rows = reduce(DataFrame.union, some) if some else _local(spark, files.schema.empty_table())
+    if isinstance(projection, Joined):
+        return joined(rows, projection)
     return rows if projection is None else projected(rows, files.schema, projection)
 
 
@@ -203,4 +206,5 @@ class _Work:
         for batch in asked:
             for number in batch.column(0).to_pylist():
                 task: ReadTask = pickle.loads(self.tasks[number // self.numbers])
-                yield from batches(task.read(self.relation.catalog.store), self.schema)
+                with ours_first():
+                    yield from batches(task.read(self.relation.catalog.store), self.schema)

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from bucketcatalog.query.reads import BATCH_ROWS, ReadTask
 
+from ..failing import ours_first
 from ..types import arrow_schema, check_columns, conformed
 from .relation import Relation
 
@@ -42,6 +43,7 @@ class CatalogReader(DataSourceReader):
         self._relation = relation
         self._schema = schema
 
+    @ours_first()
     def partitions(self) -> list[InputPartition]:
         """What the tasks read; for nothing to read, none."""
         return [TaskPartition(task) for task in self._relation.tasks(self._schema.names)]
@@ -49,7 +51,8 @@ class CatalogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition in batches of about 65,536."""
         if isinstance(partition, TaskPartition):  # Spark makes up a plain one where there are none
-            yield from batches(partition.task.read(self._relation.catalog.store), self._schema)
+            with ours_first():
+                yield from batches(partition.task.read(self._relation.catalog.store), self._schema)
 
 
 def batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

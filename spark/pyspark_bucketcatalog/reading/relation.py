@@ -24,9 +24,11 @@ from bucketcatalog.query.difference import Diff
 from bucketcatalog.query.looked_up import LookedUp
 from bucketcatalog.query.metadata import METADATA_TABLES, metadata_schema
 from bucketcatalog.query.reads import Read, ReadTask
+from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.query.views import Projection, ViewScan
 from bucketcatalog.state.conditions import Where
+from bucketcatalog.state.given import Predicate
 from bucketcatalog.state.timed import settled
 
 from ..options import ReadOptions, settled_options
@@ -41,7 +43,7 @@ class Pinned:
     database: str
     version: str
     start: str
-    where: Where
+    where: Where | Predicate
 
 
 class Relation(ABC):
@@ -49,7 +51,7 @@ class Relation(ABC):
 
     def __init__(self, pinned: Pinned) -> None:
         self.options = pinned.options
-        self.where = dict(pinned.where)
+        self.where = pinned.where
         self._pinned = pinned
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -109,6 +111,14 @@ class Relation(ABC):
         return _opened(pinned, self.catalog, self.snapshot)
 
 
+@dataclass(frozen=True)
+class Joined:
+    """What a read looks up: tables to be joined by their first columns, and the columns that it has then."""
+
+    tables: list[pa.Table]
+    schema: pa.Schema
+
+
 class TableRelation(Relation):
     """Live rows or tombstones, of a table, a view, or what a system reads by itself."""
 
@@ -131,9 +141,11 @@ class TableRelation(Relation):
         """Whether its rows are those of a table, and not something that a system makes when it is read."""
         return self._whole.lies_in_files
 
-    def in_files(self) -> tuple[Read, Projection | None]:
-        """The read whose ``files`` hold the columns that are asked for; for a view its table's, and what is made of that."""
+    def in_files(self) -> tuple[Read, Projection | Joined | None]:
+        """The read whose ``files`` hold the columns that are asked for, and what is made of that: of a view, and of what is looked up."""
         read = self._read(self.schema.names, self.where)
+        if isinstance(read, LookedUp) and isinstance(read.source, Scan) and (tables := read.joins()) is not None:
+            return read.source, Joined(tables, read.schema)
         if isinstance(read, ViewScan) and not read.projection.checks_rows:
             return read.source, read.projection
         return read, None
@@ -147,7 +159,7 @@ class TableRelation(Relation):
         """All of it, for what it says of itself."""
         return self._read(None, {})
 
-    def _read(self, columns: Sequence[str] | None, where: Where) -> Read:
+    def _read(self, columns: Sequence[str] | None, where: Where | Predicate) -> Read:
         read = self.snapshot.scan(self.options.table, columns=columns, where=where, **self.options.of_read)
         assert isinstance(read, Read)
         return read
@@ -238,13 +250,15 @@ class DifferenceRelation(Relation):
         )
 
 
-def open_relation(options: Mapping[str, str], now: int | None = None) -> Relation:
+def open_relation(options: Mapping[str, str], now: int | None = None, predicate: Predicate | None = None) -> Relation:
     """The relation that options ask for, with its cuts fixed now; a typed error where there is no such thing.
 
-    Times that count from ``now``, by default the clock's, are fixed too.
+    Times that count from ``now``, by default the clock's, are fixed too. A ``predicate`` is what rows have to meet in place of ``where``.
     """
     now = clock.now_us() if now is None else now
     asked = ReadOptions.parse(settled_options(options, now))
+    given = asked.where if predicate is None else predicate
+    asked = replace(asked, where=given.at(now)) if isinstance(given, Predicate) else asked
     catalog = Catalog(asked.path, storage_options=asked.storage)
     database = catalog.resolve_database(asked.database, ignore_corruption=asked.ignore_corruption)
     # The start is read first: what is committed meanwhile must not look as if the start lay after the end.
@@ -255,7 +269,7 @@ def open_relation(options: Mapping[str, str], now: int | None = None) -> Relatio
     else:
         where = {} if asked.table in METADATA_TABLES else conditions(snapshot, asked)
     pinned = Pinned(asked, database, snapshot.version, str(Cut() if start is None else start.cut), where)
-    if asked.where:
+    if where and not isinstance(where, Predicate):
         shown = _made(pinned, catalog, snapshot).available
         pinned = replace(pinned, where=settled(where, shown, asked.table, now))
     return _opened(pinned, catalog, snapshot)

@@ -18,6 +18,7 @@ from bucketcatalog.query.members import CATALOG, Met, met, of_catalogs, telling_
 from bucketcatalog.query.side_by_side import shown_of
 from bucketcatalog.query.snapshot import asked_for
 from bucketcatalog.state.conditions import Where
+from bucketcatalog.state.given import Predicate
 
 from ..options import folded, given_options, settled_options
 from ..types import spark_schema
@@ -49,13 +50,17 @@ def frame_of_each(
     )
     federation: Any = Catalog(places, storage_options=storage_options)
     assert isinstance(federation, Federation)
-    conditions, chosen = of_catalogs(conditions, federation.names)
+    held, chosen = of_catalogs(conditions, federation.names)
+    predicate = held.at(now) if isinstance(held, Predicate) else None  # who lacks a column that it is about refuses it
+    conditions = {} if isinstance(held, Predicate) else held
     found, unknown = dict[str, Met[Relation]](), list[UnknownTable]()
     for name, given in _given(federation, each_given(places, storage_options), rest.pop("database", database), rest):
         if name in chosen:
             try:
                 with telling_of(name):
-                    found[name] = met(conditions, partial(_opened, given, now), lambda relation: relation.available.names)
+                    found[name] = met(
+                        conditions, partial(_opened, given, now, predicate), lambda relation: relation.available.names
+                    )
             except UnknownTable as error:
                 unknown.append(error)
     if not found:
@@ -78,8 +83,8 @@ def _given(
         yield name, given_options(each.place, database, each.options, of_all | own)
 
 
-def _opened(given: Mapping[str, str], now: int, where: Where) -> Relation:
-    return open_relation({**given, "where": where_text(where)} if where else given, now)
+def _opened(given: Mapping[str, str], now: int, predicate: Predicate | None, where: Where) -> Relation:
+    return open_relation({**given, "where": where_text(where)} if where else given, now, predicate)
 
 
 def _united(

@@ -27,6 +27,7 @@ from bucketcatalog.query.reads import ReadTask
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.write.host_turn import host_turn
 
+from ..failing import ours_first
 from ..options import StreamOptions
 from ..types import arrow_schema, check_columns
 from .reader import TaskPartition, batches
@@ -175,6 +176,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxFiles(asked.max_files)
         return ReadMaxBytes(asked.max_bytes) if asked.max_bytes is not None else ReadAllAvailable()
 
+    @ours_first()
     def latestOffset(self, *asked: Any) -> Json:  # noqa: N802
         """Where the next batch ends: given its start and the bound that the trigger allows; Spark before 4.2 gives neither."""
         if not asked:
@@ -200,10 +202,12 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ALL
         return Portion(self._stream.options.max_files, self._stream.options.max_bytes)
 
+    @ours_first()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What is committed from now on is left to the next run."""
         self._follower.stop_at(self._follower.newest())
 
+    @ours_first()
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         """What the tasks of a batch read: the same for the same offsets, whenever and wherever they are asked for.
 
@@ -252,8 +256,10 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The events of a partition."""
         if isinstance(partition, TaskPartition):
-            yield from batches(partition.task.read(self._catalog.store), self._schema)
+            with ours_first():
+                yield from batches(partition.task.read(self._catalog.store), self._schema)
 
+    @ours_first()
     def commit(self, end: Json) -> None:
         """What was committed up to there need not be kept for this stream any more. Before 4.2 nothing else says where it is."""
         if not _READ_LIMITS:
@@ -279,3 +285,19 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Nothing is held open."""
+
+
+class RefusedStreamReader(DataSourceStreamReader):
+    """The reader of a stream that cannot be: raises the error once it is asked for anything.
+
+    Of one that is raised instead of a reader Spark tells an error of its own, of a reader that it cannot stop.
+    """
+
+    def __init__(self, error: BucketCatalogError) -> None:
+        self._error = error
+
+    @ours_first()
+    def _refuse(self, *asked: Any) -> Any:
+        raise self._error
+
+    initialOffset = latestOffset = getDefaultReadLimit = partitions = read = commit = _refuse  # noqa: N815

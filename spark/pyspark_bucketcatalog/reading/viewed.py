@@ -15,9 +15,24 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from bucketcatalog.query.views import Computed, Projection
 
-from ..types import arrow_schema, spark_schema
+from ..types import arrow_schema, conformed, quoted, spark_schema
+from .relation import Joined
 
 _arrow_udf: Callable[..., Callable[..., Column]] = arrow_udf  # whose stubs know no types but those of one value
+
+
+_OF = "__of"
+"""What stands in a table that is looked up by: no column of a table is called so."""
+
+
+def joined(rows: DataFrame, made: Joined) -> DataFrame:
+    """The rows with what is looked up of them."""
+    for table in made.tables:
+        key, *others = table.column_names
+        columns = spark_schema(table.schema)
+        other = rows.sparkSession.createDataFrame(conformed(table, arrow_schema(columns)), columns).toDF(_OF, *others)
+        rows = rows.join(F.broadcast(other), F.col(quoted(key)) == F.col(_OF), "left")
+    return rows.select(*(F.col(quoted(name)) for name in made.schema.names))
 
 
 def projected(rows: DataFrame, schema: pa.Schema, projection: Projection) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -190,3 +191,15 @@ def test_sums_and_conflicts_speak_of_buckets_by_name_and_of_who_was_in_the_way()
     sums = world.snapshot().scan("sums", where={"bucket": "pets"}).to_arrow().to_pylist()
     assert {row["name"]: int(row["value"]) for row in sums} == {"objects": 1, "bytes": 4}
     assert {dict(row["group"])["bucket_id"] for row in sums} == {PETS}
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_engines_join_the_names_to_what_they_read_themselves(world: World, merged: bool) -> None:
+    if merged:
+        with world.writer("compactor-1") as compactor:
+            compactor.checkpoint(scope="all", full=True)
+    for asked in ({}, {"bucket": "pets"}, {"where": {"bucket": prefix("sh")}}, {"where": {"bucket": None}}):
+        read = world.snapshot().scan("objects", columns=["name", "bucket", "content_length"], **asked)
+        expected = sorted(map(tuple, map(dict.values, read.to_arrow().to_pylist())), key=repr)
+        assert sorted(read.to_duckdb(duckdb.connect()).fetchall(), key=repr) == expected
+        assert sorted(read.to_polars().collect().rows(), key=repr) == expected
