@@ -7,6 +7,10 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     names           what writers, databases and tags may be called, and are by default
     cuts            cuts and their text; heads, refs and stamps, which name what stands in a log
     times           times, ages and versions as users write them
+    globs           globs as users write them, as regular expressions
+    sizes           sizes in bytes as users write them
+    public          what tab completion shows of an object
+    json_values     values as JSON has them
     html            what a notebook shows: small tables, of which every value is escaped
     arrays          Arrow arrays taken apart and put together
     uuids           uuids between their 16 bytes and their text, one by one and as arrays
@@ -18,7 +22,7 @@ Before it come only errors, clocks and limits; everything after it speaks in its
     keys            keys as bytes, one by one and as arrays, and back to values
     bloom           Bloom filters over keys, and the hash that they are made of
     row_hashes      hashes of rows by all of their values
-    minimums        values below the minimum of their column
+    allowed         values that a table's declaration does not allow
     widening        types that hold the values of two others, and columns cast to them
     coerce          values and columns of users in storage form, checked
     facts           the one relation that events and state share, also sorted with its keys

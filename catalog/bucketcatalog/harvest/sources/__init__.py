@@ -5,6 +5,7 @@ After the seam, ``harvest.source``, and before ``harvest.open``, which finds the
 ::
 
     stats       names, stat results and media types as Arrow
+    reading     what a file holds, as long as it is the one that was listed
     descent     the open directories from the root of a walk down
     points      where a tree is divided
     local       a directory tree in byte order of paths
