@@ -232,6 +232,8 @@ def _to_storage(column: Column, values: pa.Array) -> pa.Array:
         return values.cast(column.storage_type)
     if column.shape is Shape.LIST and _is_list(values.type):
         return _lists(column, values)
+    if column.shape is Shape.MAP and pa.types.is_struct(values.type):
+        values = _as_maps(values)
     if column.shape is Shape.MAP and pa.types.is_map(values.type):
         return _maps(column, values)
     if column.shape is Shape.ONE and column.type in _FAMILIES:
@@ -298,6 +300,28 @@ def _offsets(row: arrays.Positions, count: int) -> pa.Array:
     sizes = np.bincount(row, minlength=count)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     return pa.array(offsets, mask=np.append(sizes == 0, False))
+
+
+def _as_maps(values: pa.StructArray) -> pa.Array:
+    """Messages, as which frames hand over dicts, as maps of those of their fields that say something; null where they were.
+
+    ``TypeError`` for fields of several types.
+    """
+    fields = [values.type.field(at) for at in range(values.type.num_fields)]
+    kinds = {field.type for field in fields if not pa.types.is_null(field.type)}
+    if len(kinds) > 1:
+        raise TypeError(f"values of one type are expected, not {' and '.join(sorted(map(str, kinds)))}")
+    kind = next(iter(kinds), pa.string())
+    parts = [plain.cast(kind) for plain in (arrays.one_chunk(pc.struct_field(values, [at])) for at in range(len(fields)))]
+    items = pa.concat_arrays(parts) if parts else pa.array([], kind)
+    rows, width = len(values), len(fields)
+    row, field = np.repeat(np.arange(rows), width), np.tile(np.arange(width), rows)
+    said = np.asarray(items.is_valid())[field * rows + row] if width else np.zeros(0, dtype=bool)
+    row, field = row[said], field[said]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))]).astype(np.int32)
+    names = pa.array([each.name for each in fields], pa.string()).take(pa.array(field, pa.int64()))
+    made = pa.MapArray.from_arrays(pa.array(offsets), names, items.take(pa.array(field * rows + row, pa.int64())))
+    return made.take(pa.array(np.arange(rows), mask=np.asarray(values.is_null()))) if values.null_count else made
 
 
 def _lists(column: Column, values: pa.Array) -> pa.Array:

@@ -139,12 +139,29 @@ def as_table(rows: Any) -> pa.Table | None:
     if not hasattr(rows, "__arrow_c_stream__"):
         return None
     try:
+        if type(rows).__module__.partition(".")[0] == "pandas":
+            return _of_pandas(pa.Table.from_pandas(rows, preserve_index=False)).replace_schema_metadata()
         return pa.table(rows).replace_schema_metadata()
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidRows(
             f"The {type(rows).__name__} is no Arrow data: {str(error).splitlines()[0]}.",
             next_step="Give its columns one type each, or Arrow data.",
         ) from None
+
+
+def _of_pandas(rows: pa.Table) -> pa.Table:
+    """What pandas had to make of integers some of which are missing, as integers again; columns of fractions take these too."""
+    for at, column in enumerate(rows.columns):
+        if pa.types.is_floating(column.type) and column.null_count and _are_whole(column):
+            whole = pa.nulls(len(column)) if column.null_count == len(column) else column.cast(pa.int64())
+            rows = rows.set_column(at, rows.column_names[at], whole)
+    return rows
+
+
+def _are_whole(values: pa.ChunkedArray) -> bool:
+    limit = float(1 << 53)  # above, a fraction may have been lost
+    is_whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less_equal(pc.abs(values), limit))
+    return bool(pc.all(is_whole, min_count=0).as_py())
 
 
 def _named(table: Table) -> str:
