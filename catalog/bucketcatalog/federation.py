@@ -12,12 +12,13 @@ from .model.times import Moment, Time, refuse_reversed_times, settled_time, span
 from .query.changes import Changes
 from .query.database import require
 from .query.difference import Diff
+from .query.filtered import FilteredRows
 from .query.looked_up import LookedUp
 from .query.members import of_catalogs, of_each, of_those_with, versions_of
 from .query.reads import refuse_options
 from .query.side_by_side import SideBySide, Snapshots
 from .query.snapshot import Snapshot, asked_for
-from .state.conditions import Where
+from .state.given import Condition
 
 
 class Member(Protocol):
@@ -193,7 +194,7 @@ class Federation:
         table: str | None = None,
         start: Time | None = None,
         end: Time | None = None,
-        where: Where | None = None,
+        where: Condition | None = None,
         ignore_set_aside: bool = False,
         ignore_corruption: bool = False,
         **options: Any,
@@ -222,7 +223,7 @@ class Federation:
         table: str | None = None,
         start: Time | None = None,
         end: Time | None = None,
-        where: Where | None = None,
+        where: Condition | None = None,
         ignore_corruption: bool = False,
         **options: Any,
     ) -> SideBySide:
@@ -244,7 +245,7 @@ class Federation:
         self,
         read: Callable[..., Changes | Diff | LookedUp],
         table: str | None,
-        where: Where | None,
+        where: Condition | None,
         *,
         database: str | None,
         ends: tuple[Moment, Moment],
@@ -307,11 +308,11 @@ class FederatedData:
         self,
         *,
         columns: Sequence[str] | None = None,
-        where: Where | None = None,
+        where: Condition | None = None,
         timestamp: Time | None = None,
         version: str | None = None,
         on_schema_conflict: str | None = None,
-    ) -> SideBySide:
+    ) -> SideBySide | FilteredRows:
         """The rows now, at a time, or at a version, as those of one catalog."""
         snapshots = self._of.snapshot(database=self._database, timestamp=timestamp, version=version)
         options = {} if on_schema_conflict is None else {"on_schema_conflict": on_schema_conflict}

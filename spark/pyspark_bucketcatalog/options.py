@@ -10,7 +10,7 @@ import datetime
 import difflib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from bucketcatalog.catalog import DEFAULT_DATABASE
 from bucketcatalog.model.names import WriterId, new_pin_name, writer_id
 from bucketcatalog.model.times import Moment, Time, parse_time, settled_time, shown_time, span_of
 from bucketcatalog.state.conditions import Where
+from bucketcatalog.state.given import Predicate
 
 from .where import where_of, where_text
 
@@ -74,6 +75,24 @@ _EXCLUDE = [
         for name in ("timestampAsOf", "versionAsOf", "onSchemaConflict")
     ),
 ]
+_FILTERS = "Take all events, and narrow them by where() and select() of the DataFrame."
+_BATCHES_OF_STREAM = "Read them by spark.read, such as in foreachBatch, with readChangeFeed and both ends."
+_ENDS_OF_STREAM = "Use spark.read, or trigger(availableNow=True), which ends with what there is when it begins."
+_FROM_THEN_ON = "Give {} with startingState, for the state there and the events from then on, or use spark.read."
+_NOT_OF_STREAMS = {
+    **dict.fromkeys(("columns", "bucket", "owner", "prefix", "where"), ("A stream has all events of a table", _FILTERS)),
+    "preImages": ("The events of a stream come without what they ended", _BATCHES_OF_STREAM),
+    "readDifference": ("A stream has events, and no differences", "Set readChangeFeed to true instead, or use spark.read."),
+    "timestampAsOf": ("A stream has no state that it shows", _FROM_THEN_ON.format("startingTimestamp")),
+    "versionAsOf": ("A stream has no state that it shows", _FROM_THEN_ON.format("startingVersion")),
+    **dict.fromkeys(("endingVersion", "endingTimestamp"), ("A stream has no end", _ENDS_OF_STREAM)),
+    "strict": (
+        "A stream follows every branch of a forked timeline",
+        "Leave it out, and look into the table forks by spark.read.",
+    ),
+    "onSchemaConflict": ("Data tables have no events to follow", "Use spark.read."),
+}
+"""Options of a read that a stream does not take: why, and the way round."""
 _TIMES = frozenset({"timestampasof", "startingtimestamp", "endingtimestamp"})
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "preImages")
 
@@ -102,7 +121,7 @@ class ReadOptions:
     bucket: str | None = None
     owner: str | None = None
     prefix: str | None = None
-    where: Where = field(default_factory=dict)
+    where: Where | Predicate = field(default_factory=dict)
     on_schema_conflict: str | None = None
     strict: bool = False
     ignore_corruption: bool = False
@@ -223,6 +242,7 @@ def speaks_of_events(options: Mapping[str, str]) -> bool:
 def refuse_rows(options: Mapping[str, str]) -> None:
     """``InvalidOption`` for a stream whose options do not say that it is one of events: Spark takes its columns for those of rows."""
     if not speaks_of_events(options) and not speaks_of_a_stream(options):
+        _refuse_of_batches(options)
         raise InvalidOption(
             "A stream is one of change events, and nothing says so before Spark asks for its columns.",
             next_step="Set readChangeFeed to true for all events, startingVersion or startingTimestamp for those from then on, or "
@@ -323,8 +343,8 @@ def _known(key: str, known: Mapping[str, str]) -> str:
     if name is None and key.lower() in map(str.lower, _ONLY_OF_STREAMS):
         raise InvalidOption(f"The option {key!r} is about streams.", next_step="Use spark.readStream, or leave it out.")
     of_stream = "maxFilesPerTrigger" in known.values()
-    if name is None and of_stream and key.lower().startswith("ending"):
-        raise InvalidOption(f"A stream has no end: {key!r} is about batches.", next_step="Use spark.read, or leave it out.")
+    if name is None and of_stream:
+        _refuse_of_batches([key])
     if name is None:
         meanings = {name.lower(): f"{name}, of a stream" for name in _ONLY_OF_STREAMS} | dict(known)
         near = difflib.get_close_matches(key.lower(), meanings, n=1)
@@ -335,6 +355,14 @@ def _known(key: str, known: Mapping[str, str]) -> str:
             next_step=f"{meant}The options are {', '.join(known.values())} and {STORAGE}* for the store.",
         )
     return name
+
+
+def _refuse_of_batches(keys: Iterable[str]) -> None:
+    """``InvalidOption`` for the first of these options, in whatever case, that a read takes and a stream does not."""
+    given = {key.lower() for key in keys}
+    for name, (why, step) in _NOT_OF_STREAMS.items():
+        if name.lower() in given:
+            raise InvalidOption(f"{why}: {name} is about batches.", next_step=step)
 
 
 def _check_combination(given: Mapping[str, str]) -> None:

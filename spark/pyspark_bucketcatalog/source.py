@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
+from .failing import is_sparks, ours_first
+
 if TYPE_CHECKING:
     from bucketcatalog.errors import BucketCatalogError
 
@@ -37,7 +39,8 @@ class DefaultSource(DataSource):
     bucket                only this bucket's rows; reads no other key range
     owner                 only this owner's rows; needed where several owners have a bucket of that name
     prefix                only names that begin so; with ``bucket`` it reads no other key range
-    where                 conditions as JSON: {"name": "a", "size": {">=": 1, "<": 9}, "key": ["a", "b"], "path": {"prefix": "x"}}
+    where                 conditions as JSON: {"name": "a", "size": {">=": 1, "<": 9}, "key": ["a", "b"], "path": {"prefix": "x"}};
+                          or as text: name = 'a' and (size > 1 or path like 'x%')
     onSchemaConflict      of data tables: cast, error or skip, for files with different columns
     strict                true: a forked timeline is an error instead of a warning
     ignoreCorruption      true: damaged and missing files are passed over, with a warning; the table ``damage`` lists what is missing
@@ -62,6 +65,7 @@ class DefaultSource(DataSource):
     and ``_revision``. Where the user gives a schema Spark makes the data source, which takes the cut, only at the first action.
     """
 
+    @ours_first()
     def __init__(self, options: MutableMapping[str, str]) -> None:
         from bucketcatalog.errors import BucketCatalogError
 
@@ -102,6 +106,7 @@ class DefaultSource(DataSource):
         """The format's name."""
         return "bucketcatalog"
 
+    @ours_first()
     def schema(self) -> StructType:
         """Every column that is shown without being asked for."""
         from .sqltables import with_options
@@ -110,6 +115,7 @@ class DefaultSource(DataSource):
         columns = spark_schema(self._stream.schema if self._stream is not None else self._open({}).schema)
         return columns if self._of_table is None else with_options(columns, self._of_table)
 
+    @ours_first()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; ``InvalidOption`` where the table does not have them so."""
         from .reading.reader import make_reader
@@ -132,6 +138,7 @@ class DefaultSource(DataSource):
         ends = {} if self._stream is None or not speaks_of_events(self._given) else {"endingVersion": self._stream.version}
         return open_relation({**of_columns, **self._given, **ends})
 
+    @ours_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of rows with these columns, committed as one transaction; a typed error where the table does not take them."""
         from .sqltables import options_of
@@ -141,13 +148,21 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of the table's events from where the options say; ``InvalidOption`` where it has no such columns."""
+        from bucketcatalog.errors import BucketCatalogError
+
         from .options import refuse_rows
-        from .reading.streaming import ChangesStreamReader, open_stream
+        from .reading.streaming import ChangesStreamReader, RefusedStreamReader, open_stream
 
-        if self._stream is None:
-            refuse_rows(self._given)
-        return ChangesStreamReader(self._stream or open_stream(self._given), schema)
+        try:
+            if self._stream is None:
+                refuse_rows(self._given)
+            return ChangesStreamReader(self._stream or open_stream(self._given), schema)
+        except BucketCatalogError as error:
+            if not is_sparks():
+                raise
+            return RefusedStreamReader(error)
 
+    @ours_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """A writer of batches of rows with these columns; a typed error where the table does not take them."""
         from .sqltables import options_of

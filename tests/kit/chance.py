@@ -72,6 +72,12 @@ SEARCHES = {
     "collection": Search("tests/property/test_collection_histories.py", 20),
     "tables": Search("tests/property/test_declared_tables.py", 14, 2),
     "conditions": Search("tests/property/test_conditions.py", 18),
+    "predicates": Search(
+        "tests/property/test_predicates.py::test_a_predicate_is_true_of_the_rows_of_a_scan_and_of_no_others", 24
+    ),
+    "predicates of changes": Search(
+        "tests/property/test_predicates.py::test_a_predicate_on_keys_is_true_of_the_events_and_differences_that_are_shown", 18
+    ),
     "changes": Search("tests/property/test_changes.py::test_what_has_changed_is_the_same_however_it_is_asked_for", 18),
     "changes before": Search(
         "tests/property/test_changes.py::test_what_was_before_an_event_is_the_same_from_wherever_events_are_read", 18

@@ -149,6 +149,15 @@ def put(catalog: Catalog, rows: list[dict[str, Any]], fields: str = FIELDS, *bes
         tx.put(TABLE, rows)
 
 
+def without_rows(folder: Path) -> Catalog:
+    """A catalog with the table, of which no row was ever put."""
+    catalog = Catalog(folder)
+    catalog.register(declared(FIELDS))
+    with catalog.writer("node-1") as w, w.transaction() as tx:
+        tx.delete(TABLE, {"k": 1})
+    return catalog
+
+
 def merge(catalog: Catalog, segment_bytes: int = 16_000) -> None:
     """All that there is, in a few files of a few row groups."""
     with pytest.MonkeyPatch.context() as patch, catalog.writer("compactor-1") as w:

@@ -55,7 +55,7 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
         ({"table": ["objects"]}, "is no table's name"),
         ({"table": "objects", "where": {1: 2}}, "has no column 1 to filter by"),
         ({"table": "log", "where": {1: 2}}, "has no column 1 to filter by"),
-        ({"table": "objects", "where": "name"}, "'name' is not a condition"),
+        ({"table": "objects", "where": "name"}, "on column 'name' of 'objects' does not fit: it is neither true nor false"),
         ({"table": "objects", "where": 0}, "0 is not a condition"),
         ({"table": "objects", "columns": b"name"}, r"The columns b'name' are not a list of names. Next: Give a list"),
         ({"table": "objects", "columns": 5}, "are not a list of names"),
@@ -161,7 +161,7 @@ def test_a_harvest_names_the_argument_that_does_not_fit(
             for url in (5, b"x", [], {})
         ],
         *[
-            ("prune", {"older_than": "7d", "keep": keep}, r"cannot be pruned with --keep .*. Next: Give --keep 1 or more")
+            ("prune", {"older_than": "7d", "keep": keep}, r"cannot be pruned with keep=.*. Next: Give keep=1 or more")
             for keep in ("", b"x", None, [], 1.5, 0, True)
         ],
         *[

@@ -25,7 +25,7 @@ from ..model.names import names_given
 from ..model.render import chosen, output_schema, render, storage_columns, version_names
 from ..model.tables import TIMESTAMP, Default, Table
 from ..state.feed import Feed, FeedPart, Find, feed_parts, joined
-from ..state.keyed import OfKeys
+from ..state.keyed import EVERY_KEY, KeyConditions, OfKeys
 from ..state.shares import grouped, share_count
 from ..store.base import Store
 from .reads import BATCH_ROWS, ReadTask
@@ -56,7 +56,7 @@ class EventsAsked:
     """
 
     table: Table
-    where: tuple[tuple[str, Any], ...] = ()
+    conditions: KeyConditions = EVERY_KEY
     columns: tuple[str, ...] | None = None
     before: tuple[str, ...] | None = None
 
@@ -73,7 +73,7 @@ class EventsAsked:
 
     def keys(self) -> OfKeys:
         """The keys that the conditions allow."""
-        return OfKeys(self.table, dict(self.where))
+        return OfKeys(self.table, self.conditions)
 
     def parts(self, transactions: Iterable[Transaction]) -> list[FeedPart]:
         """The parts in which such events can be read, of transactions in the order of their stamps."""

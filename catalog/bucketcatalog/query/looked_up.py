@@ -45,7 +45,7 @@ class Lookup(Protocol):
         ...
 
     def table(self) -> pa.Table | None:
-        """The same as a table: what the one column that they follow from may be, each value once, and then these; None where there is none."""
+        """The same as a table: what the one column that they follow from may be, each value once, and these; None where there is none."""
         ...
 
     def below(self, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,12 +11,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
+
+import pyarrow as pa
 
 from ..errors import BucketCatalogError, InvalidOption, InvalidVersion, UnknownTable
 from ..model.times import looks_like_time
 from ..parallel import in_order
 from ..state.conditions import Where, listed
+from ..state.given import Predicate
+from ..wording import either
 
 CATALOG = "_catalog"
 """What the catalog is called that a row is of: by its url, unless it was given a name."""
@@ -77,11 +81,18 @@ def of_those_with(members: Mapping[str, Of], make: Callable[[str, Of], Made]) ->
     return having
 
 
-def of_catalogs(where: Where, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+@overload
+def of_catalogs(where: Where, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]: ...
+@overload
+def of_catalogs(where: Where | Predicate, names: Sequence[str]) -> tuple[dict[str, Any] | Predicate, list[str]]: ...
+def of_catalogs(where: Where | Predicate, names: Sequence[str]) -> tuple[dict[str, Any] | Predicate, list[str]]:
     """The conditions on columns, and the catalogs, of these, that one on ``_catalog`` names: without one all.
 
-    ``InvalidOption`` for a name that is none of theirs.
+    ``InvalidOption`` for a name that is none of theirs, and for a predicate in which the two cannot be taken apart.
     """
+    if isinstance(where, Predicate):
+        about, rest = where.split(CATALOG)
+        return {} if rest is None else rest, list(names) if about is None else _meeting(about, names)
     conditions = dict(where)
     if CATALOG not in conditions:
         return conditions, list(names)
@@ -91,6 +102,17 @@ def of_catalogs(where: Where, names: Sequence[str]) -> tuple[dict[str, Any], lis
         if not isinstance(each, str) or each not in names:
             raise InvalidOption(f"None of the catalogs is {each!r}.", next_step=f"Give one, or a list, of {', '.join(names)}.")
     return conditions, [name for name in names if name in named]
+
+
+def _meeting(predicate: Predicate, names: Sequence[str]) -> list[str]:
+    """The catalogs of which a predicate on their names is true; ``InvalidOption`` where it is true of none."""
+    rows = pa.table({CATALOG: pa.array(names, pa.string())})
+    found: list[str] = predicate.bound(CATALOG, rows.schema).test.met_by(rows)[CATALOG].to_pylist()
+    if not found:
+        raise InvalidOption(
+            f"None of the catalogs is one of which {predicate} is true.", next_step=f"They are {', '.join(names)}."
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -140,7 +162,7 @@ def versions_of(version: Any, names: Sequence[str]) -> Mapping[str, str | None]:
     if not isinstance(found, dict) or sorted(found) != sorted(names) or not all(isinstance(text, str) for text in found.values()):
         raise InvalidVersion(
             f"{version!r:.200} does not name a version of each of {', '.join(names)}.",
-            next_step="Give it as a time: timestamp=... in Python, timestampAsOf in Spark."
+            next_step=either("Give it as a time: timestamp=..., in Spark timestampAsOf.", "Give it as a time where one is taken.")
             if isinstance(version, str) and looks_like_time(version)
             else "Give the version of a snapshot of these catalogs, or a tag that each of them has.",
         )

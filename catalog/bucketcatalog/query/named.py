@@ -43,7 +43,11 @@ class Place:
     prefix: str | None = None
 
     def __bool__(self) -> bool:
-        return any(each is not None for each in (self.bucket, self.owner, self.prefix))
+        return bool(self.given())
+
+    def given(self) -> dict[str, str]:
+        """What is said of it, by the names of the arguments."""
+        return {name: str(value) for name, value in vars(self).items() if value is not None}
 
 
 ANYWHERE = Place()
@@ -135,7 +139,7 @@ def several_owners(bucket: Any, owners: Sequence[Mapping[str, Any]]) -> InvalidO
     told = sorted({", ".join(map(str, owner.values())) for owner in owners})
     return InvalidOption(
         f"{len(told)} owners have a bucket {bucket!r}: {'; '.join(told[:_MOST_NAMED])}{'; ...' if len(told) > _MOST_NAMED else ''}.",
-        next_step="Say whose it is: owner.",
+        next_step=either("Say whose it is: owner=...", "Say whose it is: --owner UUID."),
     )
 
 

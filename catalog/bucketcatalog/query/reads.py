@@ -93,8 +93,17 @@ class InBatches(ABC):
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame, maps as dicts; needs pandas."""
-        return self.to_arrow().to_pandas(maps_as_pydicts="strict")
+        """All rows as a pandas DataFrame; needs pandas. Maps and messages are dicts, with values as exact as they were."""
+        rows = self.to_arrow()
+        whole = {
+            name: rows[name].to_pylist(maps_as_pydicts="strict")
+            for name in rows.column_names
+            if pa.types.is_struct(rows[name].type)
+        }
+        found = rows.drop_columns(list(whole)).to_pandas(maps_as_pydicts="strict")
+        for name, values in whole.items():  # of integers in them pandas would make fractions where one is missing
+            found.insert(rows.schema.get_field_index(name), name, values)
+        return found
 
     def count(self) -> int:
         """How many rows there are, read with as few columns as can be, or not at all where that is known."""

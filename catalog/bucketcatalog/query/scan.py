@@ -5,7 +5,7 @@ A scan is planned from indexes alone; each slice is read, folded, filtered and s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -117,6 +117,13 @@ class _Planned(NamedTuple):
         return self.matching if self.narrowed is None else self.narrowed.slices
 
 
+class Beside(NamedTuple):
+    """What else a snapshot shows of a table's rows, and who reads columns of both, with conditions on the table's."""
+
+    fields: Sequence[pa.Field]
+    read: Callable[[Sequence[str], Where], Read]
+
+
 class Scan(Read):
     """A read of one table at a snapshot's cut; where keys are given, encoded and sorted, it is ``among`` their rows alone."""
 
@@ -128,7 +135,7 @@ class Scan(Read):
         columns: Sequence[str] | None,
         where: Where,
         among: pa.Array | None = None,
-        beside: Sequence[pa.Field] = (),
+        beside: Beside | None = None,
     ) -> None:
         self._state = state
         self._among = among
@@ -159,7 +166,7 @@ class Scan(Read):
     @property
     def available(self) -> pa.Schema:
         """The table's columns, what every table shows on request, and what else a snapshot shows ``beside`` these."""
-        return pa.schema([*self._available, *self._beside])
+        return pa.schema([*self._available, *(self._beside.fields if self._beside is not None else ())])
 
     def plan(self) -> list[Slice]:
         """The slices to read, in key order. Of tombstones of a time it reads an order, and the keys that the overlay names."""
@@ -218,10 +225,12 @@ class Scan(Read):
                 return known
         return sum(map(len, self.only([*self.task.conditions, self.task.table.key[-1]][:1]).to_batches()))
 
-    def only(self, columns: Sequence[str]) -> Scan:
-        """The scan of these columns alone."""
+    def only(self, columns: Sequence[str]) -> Read:
+        """The scan of these columns alone, also of what is shown beside the table's."""
         tombstones, where = self.task.part is Part.TOMBSTONES, dict(self.task.where)
-        return Scan(self._state, tombstones=tombstones, columns=columns, where=where, among=self._among)
+        if self._beside is not None and not {field.name for field in self._beside.fields}.isdisjoint(columns):
+            return self._beside.read(columns, where)
+        return Scan(self._state, tombstones=tombstones, columns=columns, where=where, among=self._among, beside=self._beside)
 
     def to_duckdb(self, connection: Any) -> Any:
         """See ``InBatches.to_duckdb``, and the module ``in_duckdb`` for what DuckDB reads itself, and what it does not see."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -21,8 +21,10 @@ from ..errors import IncompatibleTable, InvalidOption
 from ..format.losses import Loss
 from ..model.html import html_facts
 from ..model.widening import cast, widened
-from ..state.conditions import Where
+from ..state.conditions import Where, listed
+from ..state.given import Condition, Predicate
 from ..state.timed import counts_from_now, settled
+from .filtered import FilteredRows
 from .members import CATALOG, Met, met, of_catalogs, of_those_with, telling_of, without_rows
 from .reads import InBatches
 from .snapshot import Snapshot, asked_for
@@ -218,13 +220,17 @@ class Snapshots:
         """What can be scanned in any of them."""
         return sorted({name for snapshot in self.members.values() for name in snapshot.tables})
 
-    def scan(self, table: str, *, columns: Sequence[str] | None = None, where: Where | None = None, **options: Any) -> SideBySide:
+    def scan(
+        self, table: str, *, columns: Sequence[str] | None = None, where: Condition | None = None, **options: Any
+    ) -> SideBySide | FilteredRows:
         """Read a table of all that have it, as ``Snapshot.scan`` does of one; with ``_catalog`` as a condition of those that it names.
 
         In a catalog that lacks a column of ``where`` that is null. ``UnknownTable`` where none has the table, ``IncompatibleTable`` where
         two have a column that is shown and whose types do not go together, ``InvalidOption`` for a column that none has.
         """
         names, held = asked_for(columns, where)
+        if isinstance(held, Predicate):
+            return self._met(table, names, held, options)
         conditions, chosen = of_catalogs(held, list(self.members))
 
         now = clock.now_us()
@@ -241,6 +247,33 @@ class Snapshots:
         empty = without_rows(table, conditions, found)
         reads = {name: NoRows(each.made, each.lacks) if name in empty else each.made for name, each in found.items()}
         return SideBySide(table, reads, names)
+
+    def _met(
+        self, table: str, names: Sequence[str] | None, predicate: Predicate, options: Mapping[str, Any]
+    ) -> SideBySide | FilteredRows:
+        """The rows that meet a predicate, which is about the columns as all of them together have these.
+
+        It narrows what is read of each by columns that have one type in all of them.
+        """
+        reads = of_those_with(self.members, lambda _, snapshot: snapshot.scan(table, **options))
+        each = {name: _available(read) for name, read in reads.items()}
+        every = [*dict.fromkeys(chain.from_iterable(schema.names for schema in each.values())), CATALOG]
+        about = every if predicate.columns is None else predicate.columns
+        wanted = {name: pa.schema([field for field in schema if field.name in about]) for name, schema in each.items()}
+        schema = together(table, wanted).append(pa.field(CATALOG, pa.string()))
+        bound = predicate.bound(table, schema, every)
+        pushed = {c: condition for c, condition in bound.pushed.items() if c != CATALOG and _is_alike(c, schema, each.values())}
+        chosen = {CATALOG: bound.pushed[CATALOG]} if _names(bound.pushed.get(CATALOG)) else {}
+        of_catalogs(chosen, list(self.members))  # what is called as none of them is a mistake
+        try:
+            read = self.scan(table, where={**pushed, **chosen}, **options)
+        except InvalidOption:  # a column takes no such condition
+            pushed, read = {}, self.scan(table, where=chosen, **options)
+        assert isinstance(read, SideBySide)
+        if bound.is_exact and {**pushed, **chosen}.keys() == bound.pushed.keys():
+            return read if names is None else read.only(names)
+        shown = read.only(read.schema.names if names is None else names).schema
+        return FilteredRows(read.only(list(dict.fromkeys([*shown.names, *bound.test.columns]))), shown, bound.test)
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key in the one catalog that has it, or None; ``InvalidOption`` where several have one."""
@@ -282,6 +315,15 @@ class Snapshots:
         shown = rows.filter(pc.is_in(rows[last], value_set=pa.array([n for n in kept if n not in groups], rows[last].type)))
         shown = shown.take(pc.sort_indices(shown[last].cast(pa.binary())))
         return Pages(shown, [n for n in kept if n in groups], kept[-1] if kept and (ends or len(kept) < len(names)) else None)
+
+
+def _names(condition: Any) -> bool:
+    """Whether a condition is one text, or several."""
+    return bool(listed(condition)) and all(isinstance(value, str) for value in listed(condition))
+
+
+def _is_alike(column: str, schema: pa.Schema, each: Iterable[pa.Schema]) -> bool:
+    return all(one.field(column).type == schema.field(column).type for one in each if column in one.names)
 
 
 def _bytes(name: str | bytes) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -22,21 +23,24 @@ from ..model.coerce import given_keys
 from ..model.facts import NEVER
 from ..model.keys import encode_keys
 from ..model.names import names_given
+from ..model.public import public
 from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..model.times import Time, datetime_of, parse_time, shown_time
 from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.earliest import earliest_ended
+from ..state.given import Condition, Predicate, understood
 from ..state.plan import Part
+from .filtered import FilteredRows, filtered
 from .in_html import contents_html
 from .listing import Page, list_page
-from .looked_up import LookedUp, Lookup, asks_for
-from .metadata import METADATA_TABLES, MetadataScan
+from .looked_up import LookedUp, Lookup, asks_for, with_lookups
+from .metadata import METADATA_TABLES, MetadataScan, metadata_schema
 from .named import NamesOf, Place, name_column, named_in, narrowed, owner_column
 from .operations import Operations
 from .reads import Read, refuse_options
-from .scan import Scan
+from .scan import Beside, Scan
 
 DELETED_PREFIX = "deleted_"
 
@@ -61,6 +65,7 @@ class Shows(Reads, Protocol):
         ...
 
 
+@public("database", "ended", "get", "get_all", "list", "missing", "scan", "table", "tables", "version", "watermark")
 class Snapshot(Contents):
     """A database at one cut. ``version`` names it for good, until it is pruned.
 
@@ -142,15 +147,16 @@ class Snapshot(Contents):
         table: str,
         *,
         columns: Sequence[str] | None = None,
-        where: Where | None = None,
+        where: Condition | None = None,
         bucket: str | None = None,
         owner: str | uuid.UUID | None = None,
         prefix: str | None = None,
         **options: Any,
-    ) -> Read | MetadataScan:
+    ) -> Read | MetadataScan | FilteredRows:
         """Read a table, its tombstones (``deleted_...``), one about the catalog, or what a system shows under that name.
 
-        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``. ``bucket``, ``owner`` and
+        ``where`` maps columns to a value, a list of values, None, ``prefix(...)`` or ``between(...)``, or is text such as
+        ``"content_length > 100 and name like '2024/%'"``, or an expression of ``pyarrow.compute``. ``bucket``, ``owner`` and
         ``prefix`` name rows of a table as ``query.named`` says: other ranges of keys are not read. On request there are also the column
         ``bucket`` of rows that belong to one, and of tombstones ``_end_operation`` and ``_end_metadata``. ``options`` are those of who
         keeps rows by itself, such as ``on_schema_conflict`` of data tables. ``InvalidOption`` names a column or an option that is not
@@ -164,28 +170,60 @@ class Snapshot(Contents):
                 f"{table!r} has no rows of buckets.", next_step="Leave bucket, owner and prefix out, and give where."
             )
         if table not in self.rows and table not in METADATA_TABLES:
-            found = (reads.read(self, table, names, conditions, **options) for reads in self._reads())
+            found = (self._shown_by(reads, table, names, conditions, **options) for reads in self._reads())
             if (read := next((read for read in found if read is not None), None)) is not None:
                 return read
         if table in METADATA_TABLES:
             refuse_options(table, options)
-            return MetadataScan(self, table, columns=names, where=conditions)
+            return self._about(table, names, conditions)
         kept = table.removeprefix(DELETED_PREFIX)
         tombstones = table not in self.definitions and kept != table and kept in self.names
         definition = self.table(kept if tombstones else table)
         refuse_options(table, options)  # of a table that there is: who would have known what they are of is not here
-        conditions = narrowed([self], definition, place, conditions, ended=tombstones) or {}
-        return self._scan(definition, names, conditions, tombstones=tombstones)
+        conditions = narrowed([self], definition, place, conditions, ended=tombstones)
+        return self._scan(definition, tombstones, names, conditions)
 
-    def _scan(self, table: Table, columns: Sequence[str] | None, where: Where, *, tombstones: bool) -> Read:
+    def _shown_by(
+        self, reads: Reads, name: str, columns: Sequence[str] | None, where: Where | Predicate, **options: Any
+    ) -> Read | None:
+        """What somebody else shows under a name."""
+        if not isinstance(where, Predicate):
+            return reads.read(self, name, columns, where, **options)
+        every = reads.read(self, name, None, {}, **options)
+        if every is None:
+            return None
+
+        def again(columns: Sequence[str] | None, where: Where) -> Read | None:
+            return every.asked_again(columns, where) or reads.read(self, name, columns, where, **options)
+
+        found: Read = filtered(name, where, every.available, columns, again)
+        return found
+
+    def _about(self, name: str, columns: Sequence[str] | None, where: Where | Predicate) -> MetadataScan | FilteredRows:
+        """A table about the catalog."""
+
+        def scan(columns: Sequence[str] | None, where: Where) -> MetadataScan:
+            return MetadataScan(self, name, columns=columns, where=where)
+
+        if not isinstance(where, Predicate):
+            return scan(columns, where)
+        found: MetadataScan | FilteredRows = filtered(name, where, metadata_schema(name), columns, scan)
+        return found
+
+    def _scan(self, table: Table, tombstones: bool, columns: Sequence[str] | None, where: Where | Predicate) -> Read:
         def scan(columns: Sequence[str] | None, where: Where) -> Scan:
-            return Scan(self.state(table.name), tombstones=tombstones, columns=columns, where=where)
+            return Scan(self.state(table.name), tombstones=tombstones, columns=columns, where=where, beside=beside)
 
         lookups = self.lookups(table, tombstones=tombstones)
-        if not asks_for(lookups, columns, where):
+        beside = Beside([field for lookup in lookups for field in lookup.fields], partial(self._scan, table, tombstones))
+        if not isinstance(where, Predicate) and not asks_for(lookups, columns, where):
             return scan(columns, where)
         every = output_schema(table, tombstones=tombstones)
         own = output_schema(table, tombstones=tombstones, columns=[*every.names, *on_request(tombstones=tombstones)])
+        if isinstance(where, Predicate):
+            available = with_lookups(own, lookups)
+            found: Read = filtered(table.name, where, available, columns, partial(self._scan, table, tombstones))
+            return found
         return LookedUp(table, scan, own, lookups, every.names if columns is None else columns, where, self.files.store)
 
     def lookups(self, table: Table, *, tombstones: bool = False) -> tuple[Lookup, ...]:
@@ -279,16 +317,12 @@ class Snapshot(Contents):
         return list_page(self.state(table), key, prefix, delimiter, marker, limit)
 
 
-def asked_for(columns: Sequence[str] | None, where: Where | None) -> tuple[tuple[str, ...] | None, Where]:
+def asked_for(columns: Sequence[str] | None, where: Condition | None) -> tuple[tuple[str, ...] | None, Where | Predicate]:
     """The columns and the conditions of a read; ``InvalidOption`` for what is none, and for no column, which has no rows."""
-    conditions = {} if where is None else where
+    conditions = understood(where)
     names = None if columns is None else names_given(columns, "columns", "columns=['name']")
     if names == ():
         raise InvalidOption("No column is asked for, and without one there are no rows.", next_step="Name one to count rows.")
-    if not isinstance(conditions, Mapping):
-        raise InvalidOption(
-            f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
-        )
     return names, conditions
 
 

@@ -1,12 +1,14 @@
 """Conditions on the key alone, for what may have no more than that: events, and rows that one of two cuts has.
 
-They narrow what is read as those of a scan do: by ranges of keys, by the keys that they name, and by a mask over what is read there.
+They narrow what is read as those of a scan do: by ranges of keys, by the keys that they name, and by a test of what is read there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from copy import copy
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,29 +17,54 @@ from ..model.facts import Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within, lower_bound
 from ..model.render import output_schema, render
 from ..model.tables import Table
-from .conditions import Where, allowed_values, check, key_ranges, matching, wanted_keys
+from .conditions import allowed_values, check, key_ranges, matching, wanted_keys
+from .given import Condition, Predicate, RowsTest, positions_met, understood
 from .timed import settled
 
 
-def key_conditions(table: Table, where: Where | None, shown: pa.Schema, why: str) -> dict[str, object]:
+@dataclass(frozen=True)
+class KeyConditions:
+    """Conditions on key columns, and a ``test`` of rows by these where the conditions do not say all of it: picklable."""
+
+    where: tuple[tuple[str, Any], ...] = ()
+    test: RowsTest | None = None
+
+
+EVERY_KEY = KeyConditions()
+
+
+def key_conditions(table: Table, where: Condition | None, shown: pa.Schema, why: str) -> KeyConditions:
     """The conditions, of which each is on a column of the key and fits it; ``InvalidOption`` says ``why`` no other can be asked for.
 
     ``shown`` are all columns of what is to be narrowed.
     """
-    if not isinstance(where, Mapping | None):
-        raise InvalidOption(
-            f"{where!r} is not a condition.", next_step="Map columns to values, lists of values, prefix(...) or between(...)."
-        )
-    found = dict(where or {})
-    for name in found:
+    given = understood(where)
+    beside = given.beside if isinstance(given, Predicate) else given
+    columns = (given.columns or ()) if isinstance(given, Predicate) else ()
+    for name in (*beside, *columns):
         if name in shown.names and name not in table.key:
             raise InvalidOption(
                 f"The column {name!r} is not one of the key of table {table.name!r}: {why}",
                 next_step=f"Give conditions on {', '.join(table.key)}, and filter what is read by the rest.",
             )
-    found = dict(settled(found, output_schema(table), table.name))
-    check(table, found, output_schema(table))
-    return found
+    every = output_schema(table)
+    beside = settled(beside, every, table.name)
+    check(table, beside, every)
+    if not isinstance(given, Predicate):
+        return KeyConditions(tuple(beside.items()))
+    keys = pa.schema([every.field(name) for name in table.key])
+    bound = given.bound(table.name, keys, every.names)
+    pushed = {column: condition for column, condition in bound.pushed.items() if _fits(table, column, condition, every)}
+    is_exact = bound.is_exact and pushed.keys() == bound.pushed.keys()
+    return KeyConditions(tuple({**pushed, **beside}.items()), None if is_exact else bound.test)
+
+
+def _fits(table: Table, column: str, condition: Any, schema: pa.Schema) -> bool:
+    try:
+        check(table, {column: condition}, schema)
+    except InvalidOption:
+        return False
+    return True
 
 
 class OfKeys:
@@ -46,15 +73,17 @@ class OfKeys:
     ``hull`` is from the first key of the ranges to the last. Without conditions it is of all keys.
     """
 
-    def __init__(self, table: Table, where: Where) -> None:
+    def __init__(self, table: Table, conditions: KeyConditions) -> None:
+        where = dict(conditions.where)
         stored = check(table, where, output_schema(table))
         self.table = table
         self.ranges = key_ranges(table, where, stored)
         self.hull = KeyRange(self.ranges[0].start, self.ranges[-1].stop) if self.ranges else EVERYTHING
         self._keys = wanted_keys(table, stored)
         self._range: KeyRange | None = None
-        self._where = dict(where)
-        self._tested = output_schema(table, columns=list(where))
+        self._where = where
+        self._test = conditions.test
+        self._tested = _schema_of(table, where)
         self._allowed = allowed_values(table, where, self._tested)
 
     def within(self, keys: KeyRange) -> OfKeys:
@@ -68,7 +97,7 @@ class OfKeys:
     @property
     def columns(self) -> set[str]:
         """The storage columns that have to be read to tell which rows they are."""
-        is_narrowed = bool(self._where) or self._range is not None
+        is_narrowed = bool(self._where) or self._test is not None or self._range is not None
         return {column.field_name for column in self.table.key_columns} if is_narrowed else set()
 
     def may_hold(self, first: bytes, last: bytes) -> bool:
@@ -84,6 +113,13 @@ class OfKeys:
         """The facts about these keys."""
         if self._range is not None and len(facts):
             facts = facts.filter(lies_within(encode_keys(self.table, facts.rows), self._range))
-        if not self._where or not len(facts):
-            return facts
-        return facts.filter(matching(render(facts, self.table, self._tested), self._where, self._allowed))
+        if self._where and len(facts):
+            facts = facts.filter(matching(render(facts, self.table, self._tested), self._where, self._allowed))
+        if self._test is not None and len(facts):
+            shown = render(facts, self.table, _schema_of(self.table, self._test.columns))
+            facts = facts.take(positions_met(self._test, shown))
+        return facts
+
+
+def _schema_of(table: Table, columns: Iterable[str]) -> pa.Schema:
+    return output_schema(table, columns=list(columns))

@@ -120,7 +120,7 @@ class Draft:
 
     def _share(self, table: Table, given: Given, versions: Rows) -> None:
         """Check that rows that are to be put may name the data of these versions."""
-        named = naming_versions(table, versions)
+        named = naming_versions(table, self._with_ids(table, versions))
         refuse_collected(self._now(), table, named.keys, version_names(*named.names), given.columns)
         self._named(named.named)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from bucketcatalog import InvalidOption
 from bucketcatalog.query.changes import changed_table

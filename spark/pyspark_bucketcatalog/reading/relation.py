@@ -269,7 +269,7 @@ def open_relation(options: Mapping[str, str], now: int | None = None, predicate:
     else:
         where = {} if asked.table in METADATA_TABLES else conditions(snapshot, asked)
     pinned = Pinned(asked, database, snapshot.version, str(Cut() if start is None else start.cut), where)
-    if where and not isinstance(where, Predicate):
+    if asked.where and not isinstance(where, Predicate):
         shown = _made(pinned, catalog, snapshot).available
         pinned = replace(pinned, where=settled(where, shown, asked.table, now))
     return _opened(pinned, catalog, snapshot)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from bucketcatalog import Catalog
@@ -146,7 +145,7 @@ def test_conflicts_show_their_keys_readably(cli: Cli, alone: Path) -> None:
     (row,) = cli("conflicts", alone, "--json").lines
     assert row["key"] == {"owner": OWNER, "bucket_id": UNREGISTERED, "name": "a\nb"}
     head, line = cli("conflicts", alone).out.splitlines()
-    assert head.split()[-2:] == ["TABLE", "KEY"]
+    assert head.split()[-3:] == ["TABLE", "BUCKET", "KEY"]
     assert line.endswith(f'{{"owner":"{OWNER}","bucket_id":"{UNREGISTERED}","name":"a\\nb"}}')
 
 
@@ -186,7 +185,7 @@ def twice(tmp_path: Path) -> Path:
 def test_several_owners_of_a_bucket_are_told_and_one_that_came_again_is_one(cli: Cli, twice: Path) -> None:
     buckets = cli("ls", twice, "--deleted", "--json").lines
     said = cli("ls", twice, "b", "--deleted").err
-    assert said == f"[INVALID_OPTION] 2 owners have a bucket 'b': {OWNER}; {ENDED}. Next: Say whose it is: owner.\n"
+    assert said == f"[INVALID_OPTION] 2 owners have a bucket 'b': {OWNER}; {ENDED}. Next: Say whose it is: --owner UUID.\n"
     mine = sorted(row["id"] for row in buckets if row["owner"] == OWNER)
     assert len(mine) == 2
     with Catalog(twice).writer("w") as writer:
@@ -360,47 +359,3 @@ def test_only_tables_of_rows_have_changes(cli: Cli, past: Past) -> None:
             assert ran.code == 2 and ran.err.startswith(f"[INVALID_OPTION] The table '{table}' "), ran
             assert hint in ran.err
         assert cli(command, past.path, "--from", ":", "--table", "deleted_cows").err.startswith("[UNKNOWN_TABLE] ")
-
-
-def test_export_writes_what_a_scan_reads(cli: Cli, past: Past, tmp_path: Path) -> None:
-    file = tmp_path / "objects.parquet"
-    assert cli("export", past.path, "objects", file, "--json").document["rows"] == len(NOW)
-    assert pq.read_table(file).equals(Catalog(past.path).snapshot().scan("objects").to_arrow())
-    assert f"{len(NAMES) + 1} rows" in cli("export", past.path, "objects", file, "--as-of", past.first).out
-    assert pq.read_table(file).num_rows == len(NAMES) + 1
-    for table, rows in (("deleted_objects", 2), ("log", 2), ("conflicts", 0), ("object_versions", 0)):
-        assert cli("export", past.path, table, file, "--json").document["rows"] == rows
-        assert pq.read_table(file).num_rows == rows
-    assert [path.name for path in tmp_path.iterdir()] == ["objects.parquet"]
-
-
-def test_export_writes_messages_without_fields_with_the_child_that_segments_give_them(cli: Cli, tmp_path: Path) -> None:
-    nothing, part = "message Nothing {}", "message Part { Nothing nothing = 1; optional int32 n = 2; }"
-    row = """
-    message Row {
-      option (table) = { name: "test.rows" key: "k" };
-      int32 k = 1;
-      Nothing nothing = 2;
-      repeated Nothing some = 3;
-      map<string, Nothing> by_name = 4;
-      Part part = 5;
-    }
-    """
-    catalog = Catalog(tmp_path / "c")
-    catalog.register(messages(proto(nothing, part, row))["Row"])
-    there = [
-        {"k": 0, "nothing": {}, "some": [{}, {}], "by_name": {"a": {}}, "part": {"nothing": {}, "n": 1}},
-        {"k": 1, "part": {}},
-        {"k": 2},
-    ]
-    with catalog.writer("w") as writer, writer.transaction() as tx:
-        tx.put("test.rows", there)
-
-    file = tmp_path / "rows.parquet"
-    assert cli("export", tmp_path / "c", "test.rows", file, "--json").document["rows"] == 3
-    child = {"_": None}
-    assert pq.read_table(file).to_pylist() == [
-        {"k": 0, "nothing": child, "some": [child] * 2, "by_name": [("a", child)], "part": {"nothing": child, "n": 1}},
-        {"k": 1, "nothing": None, "some": None, "by_name": None, "part": {"nothing": None, "n": None}},
-        {"k": 2, "nothing": None, "some": None, "by_name": None, "part": None},
-    ]

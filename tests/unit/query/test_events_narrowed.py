@@ -142,7 +142,7 @@ def test_planning_tasks_of_events_fetches_nothing_and_of_a_difference_indexes_al
         ({"nome": "a"}, "Table 'objects' has no column 'nome'"),
         ({"name": 7}, "The condition on column 'name' of table 'objects' does not fit"),
         ({"owner": "me"}, "The condition on column 'owner'"),
-        ("name", "'name' is not a condition"),
+        (["name"], r"\['name'\] is not a condition"),
     ],
 )
 def test_conditions_on_anything_else_are_refused(world: World, what: str, where: Any, message: str) -> None:

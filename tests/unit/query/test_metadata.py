@@ -24,13 +24,13 @@ def test_the_log_is_every_commit_also_behind_checkpoints(world: World, writer: W
     first = world.clock.now
     writer.checkpoint()
     world.commit(writer, ("put", "objects", [obj(str(n)) for n in range(70)]))
-    world.commit(world.writer("v"))
+    world.commit(world.writer("v"), ("delete", "objects", obj("nothing")))
 
     found = rows(world.snapshot(), "log")
     assert [(r["writer"], r["revision"], r["events"], r["version"]) for r in found] == [
         ("w", 0, 2, "w@0"),
         ("w", 1, 70, "w@1"),
-        ("v", 0, 0, "v@0"),
+        ("v", 0, 1, "v@0"),
     ]
     assert (found[0]["operation"], found[0]["metadata"], found[0]["app_id"], found[0]["app_version"]) == (
         "upload",
@@ -49,7 +49,7 @@ def test_writers_have_their_role_head_and_tail(world: World, writer: Writer) -> 
     world.commit(writer, ("put", "objects", obj("b")))
     compactor, maintainer = world.writer("compactor-1"), world.writer("maintainer-1")
     compactor.checkpoint(scope="all")
-    world.commit(maintainer)
+    world.commit(maintainer, ("put", "buckets", bucket("x")))
     world.commit(writer, ("put", "objects", obj("c")))
 
     found = {row["writer"]: row for row in rows(world.snapshot(), "writers")}
@@ -98,7 +98,7 @@ def test_an_older_snapshot_shows_the_tables_as_they_were(world: World, writer: W
 
 
 def test_tables_are_described(world: World, writer: Writer) -> None:
-    world.commit(writer)
+    world.commit(writer, ("put", "buckets", bucket("x")))
     found = {row["table"]: row for row in rows(world.snapshot(), "tables")}
     assert found["objects"]["key"] == ["owner", "bucket_id", "name"] and found["objects"]["parent"] == "buckets"
     assert "etag" in found["objects"]["columns"] and not found["harvest_errors"]["tombstones"]

@@ -87,7 +87,7 @@ def test_rows_are_found_by_names(world: World, asked: dict[str, Any], expected: 
         (
             {"bucket": "gone"},
             NotFound,
-            f"no bucket 'gone' in database 'default' at this version: it has ended.*--deleted.*its id, {GONE}",
+            f"no bucket 'gone' in database 'default' at this version: it has ended.*deleted_buckets.*its id, {GONE}",
         ),
         ({"bucket": "dogs"}, NotFound, "no bucket 'dogs' in database 'default' at this version.*'cars', 'pets', 'shared'"),
         ({"bucket": "pets", "owner": OTHER}, NotFound, f"no bucket 'pets' of owner {OTHER}"),

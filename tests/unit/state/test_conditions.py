@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bucketcatalog import Catalog, InvalidOption, InvalidRows, between, prefix
+from bucketcatalog import Catalog, CatalogWarning, InvalidOption, InvalidRows, between, prefix
 from bucketcatalog.model.keys import encode_key
 from bucketcatalog.model.tables import TIMESTAMP, Shape, Table
 from bucketcatalog.query.snapshot import Snapshot
@@ -383,7 +383,7 @@ def test_text_is_compared_as_it_is_whatever_writers_would_refuse() -> None:
     limited.register(messages(LIMITED.replace("LIMIT", "[(bucketcatalog.v1.column) = {max_bytes: 2}]"))["Limited"])
     with world.writer(catalog=unlimited) as writer:
         world.commit(writer, ("put", "lab.limited", [{"k": 1, "text": "long", "raw": b"long"}, {"k": 2, "facts": "{}"}]))
-    with world.writer("v", catalog=limited) as writer:
+    with world.writer("v", catalog=limited) as writer, pytest.warns(CatalogWarning, match=r"text, raw are for 'w'"):
         world.commit(writer, ("put", "lab.limited", {"k": 3, "facts": '{"a":1}'}))
     snapshot = world.snapshot()
     for where, expected in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,14 @@ import pyarrow as pa
 from ...errors import UnknownTable
 from ...model.render import chosen
 from ...query.files import Asked, Files, NativeFile, plain_file
+from ...query.filtered import filtered
 from ...query.in_duckdb import native_relation
 from ...query.in_polars import native_frame
 from ...query.reads import BATCH_ROWS, Read, ReadTask
 from ...query.snapshot import Snapshot
 from ...store.base import Store
-from .files import SCHEMAS
+from ...wording import either
+from .files import FILES, SCHEMAS
 from .live import Live
 from .names import BEGINS, table_of
 from .plan import Plan, available_of, plan
@@ -24,14 +26,17 @@ from .reading import REQUESTED, FilePart
 from .schemas import OnConflict, on_conflict
 
 _TASK_ROWS = 1 << 20
+Again = Callable[[Sequence[str] | None, Mapping[str, Any]], Read]
+"""Makes a read of the same files, with other columns and conditions."""
 
 
 class DataRead(Read):
     """The rows of a data table at a snapshot's cut: planned from the catalog alone, with no file opened."""
 
-    def __init__(self, store: Store, planned: Plan) -> None:
+    def __init__(self, store: Store, planned: Plan, again: Again | None = None) -> None:
         self._store = store
         self.plan = planned
+        self._again = again
 
     @classmethod
     def of(
@@ -43,7 +48,24 @@ class DataRead(Read):
         on: OnConflict = "cast",
     ) -> DataRead:
         """The read of these columns of rows that meet the conditions; errors as ``plan``."""
-        return cls(snapshot.files.store, plan(snapshot, live, columns, where or {}, on))
+
+        def again(columns: Sequence[str] | None, where: Mapping[str, Any]) -> DataRead:
+            return cls.of(snapshot, live, columns, where, on)
+
+        return cls(snapshot.files.store, plan(snapshot, live, columns, where or {}, on), again)
+
+    @classmethod
+    def meeting(cls, snapshot: Snapshot, live: Live, columns: Sequence[str] | None, where: Any, on: OnConflict) -> Read:
+        """The same for any condition that ``asked_for`` gives."""
+        if isinstance(where, Mapping):
+            return cls.of(snapshot, live, columns, where, on)
+        whole = cls.of(snapshot, live, on=on)
+        found: Read = filtered(whole.plan.asked.name, where, whole.available, columns, whole.asked_again)
+        return found
+
+    def asked_again(self, columns: Sequence[str] | None, where: Mapping[str, Any]) -> Read | None:
+        """See ``Read.asked_again``: which files there are is not read again."""
+        return None if self._again is None else self._again(columns, where)
 
     @property
     def schema(self) -> pa.Schema:
@@ -149,8 +171,10 @@ class DataReads:
             return None
         return UnknownTable(
             f"There is no table {name!r}: names that begin with {BEGINS!r} are data tables, which are read where files were added to them.",
-            next_step="bucketcatalog iox files CATALOG shows those there are. They are changed, restored and compacted as "
-            f"cat.data({table!r}), or by bucketcatalog iox.",
+            next_step=either(
+                f"snapshot.scan({FILES!r}) shows those there are. They are changed, restored and compacted as cat.data({table!r}).",
+                "bucketcatalog iox files CATALOG shows those there are. They are changed, restored and compacted by bucketcatalog iox.",
+            ),
         )
 
 

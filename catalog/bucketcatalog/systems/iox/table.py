@@ -6,7 +6,7 @@ Every change is one transaction of one writer. While the table is open as a cont
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self, cast
@@ -21,6 +21,8 @@ from ...errors import InvalidOption, NotFound, UnknownTable
 from ...model.arrays import one_chunk
 from ...model.names import host_writer, is_compactor, names_given, writer_id
 from ...model.times import Time
+from ...query.filtered import Condition
+from ...query.reads import Read
 from ...query.row_tests import Conditions, comparisons
 from ...query.snapshot import Snapshot, asked_for
 from ...write.commit import Committed
@@ -192,9 +194,7 @@ class DataTable:
         assert isinstance(found, Compacted)
         return found
 
-    def restore(
-        self, *, timestamp: Time | None = None, version: str | int | None = None, dry_run: bool = True
-    ) -> Restored:
+    def restore(self, *, timestamp: Time | None = None, version: str | int | None = None, dry_run: bool = True) -> Restored:
         """Make the table what it was at a time or version, in one transaction: files, deletions and statistics; see ``restore``.
 
         Without ``dry_run=False`` nothing is written, and it says what would be.
@@ -220,11 +220,11 @@ class DataTable:
         self,
         *,
         columns: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Condition | None = None,
         timestamp: Time | None = None,
         version: str | int | None = None,
         on_schema_conflict: str = "cast",
-    ) -> DataRead:
+    ) -> Read:
         """The rows now, at a time, or at a version; see ``Snapshot.scan``.
 
         ``on_schema_conflict``: ``cast`` shows what files of different columns have in common types, ``error`` takes no difference, ``skip``
@@ -232,7 +232,7 @@ class DataTable:
         """
         snapshot = self._snapshot(timestamp, version)
         names, conditions = asked_for(columns, where)
-        return DataRead.of(snapshot, self._live(snapshot), names, conditions, on_conflict(on_schema_conflict))
+        return DataRead.meeting(snapshot, self._live(snapshot), names, conditions, on_conflict(on_schema_conflict))
 
     def close(self) -> None:
         """Give the writer up."""
