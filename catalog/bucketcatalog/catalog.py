@@ -437,6 +437,9 @@ class Catalog:
         database: str | None = None,
         timestamp: Time | None = None,
         version: Version | None = None,
+        bucket: str | None = None,
+        owner: str | uuid.UUID | None = None,
+        prefix: str | None = None,
         writer: str | None = None,
         dry_run: bool = True,
         skip_collected: bool = False,
@@ -444,19 +447,24 @@ class Catalog:
     ) -> Restored:
         """Make a table's live rows what they were at a time or version, in one transaction; nothing where they are that already.
 
-        It is committed by a maintainer, by default this machine's; without ``dry_run=False`` nothing is written, and it only says what would
-        be. ``DataCollected`` where data of
-        rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows belong to rows that have ended. Who
-        knows that nobody has deleted the data of what was purged restores that ``with_purged``, as far as collection has not come yet.
+        ``bucket``, ``owner`` and ``prefix`` name those that this is about, as in ``Snapshot.scan``; others are left alone.
+
+        It is committed by a maintainer, by default this machine's; without ``dry_run=False`` nothing is written, and it only says what
+        would be. ``DataCollected`` where data of rows may be gone, unless ``skip_collected`` leaves these out; ``ParentEnded`` where rows
+        belong to rows that have ended. Who knows that nobody has deleted the data of what was purged restores that ``with_purged``, as
+        far as collection has not come yet.
         """
         from .maintain.restore import plan_restore, restore
+        from .query.named import Place as Named
 
         self.registry.refuse_alone(table)
-        opened = self._existing(database).of_trusted()
+        opened, place = self._existing(database).of_trusted(), Named(bucket, owner, prefix)
         if dry_run:
-            return plan_restore(opened, table, timestamp, version, with_purged=with_purged)
+            return plan_restore(opened, table, timestamp, version, place=place, with_purged=with_purged)
         with self._maintainer(opened, writer) as held:
-            return restore(opened, held, table, timestamp, version, skip_collected=skip_collected, with_purged=with_purged)
+            return restore(
+                opened, held, table, timestamp, version, place=place, skip_collected=skip_collected, with_purged=with_purged
+            )
 
     def clone(
         self,

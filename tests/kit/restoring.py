@@ -6,6 +6,7 @@ from typing import Any
 
 from bucketcatalog.maintain.restore import Restored, plan_restore
 from bucketcatalog.maintain.restore import restore as restore_table
+from bucketcatalog.query.named import ANYWHERE, Place
 
 from .world import OWNER, World, obj
 
@@ -14,7 +15,14 @@ MAINTAINER = "maintainer-test"
 
 
 def restore(
-    world: World, to: str | int, table: str = "objects", *, dry_run: bool = False, skip: bool = False, with_purged: bool = False
+    world: World,
+    to: str | int,
+    table: str = "objects",
+    *,
+    place: Place = ANYWHERE,
+    dry_run: bool = False,
+    skip: bool = False,
+    with_purged: bool = False,
 ) -> Restored:
     """What ``Catalog.restore`` does, by the world's clock; ``to`` is a version, or a time in microseconds."""
     world.clock.tick()
@@ -22,9 +30,9 @@ def restore(
     catalog = world.catalog()
     database = catalog.database("default")
     if dry_run:
-        return plan_restore(database, table, timestamp, version, with_purged=with_purged)
+        return plan_restore(database, table, timestamp, version, place=place, with_purged=with_purged)
     with world.writer(MAINTAINER, catalog=catalog) as held:
-        return restore_table(database, held, table, timestamp, version, skip_collected=skip, with_purged=with_purged)
+        return restore_table(database, held, table, timestamp, version, place=place, skip_collected=skip, with_purged=with_purged)
 
 
 def full(name: str, number: int, **more: Any) -> dict[str, Any]:

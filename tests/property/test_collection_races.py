@@ -21,7 +21,8 @@ from bucketcatalog import Catalog, DataCollected, InvalidVersion, StaleRead
 from bucketcatalog.limits import DEFAULT_LIMITS
 from bucketcatalog.log.entries import Boundaries
 from bucketcatalog.maintain.gc.boundaries import DataBoundary
-from bucketcatalog.maintain.restore import Hold, restore
+from bucketcatalog.maintain.holding import Hold
+from bucketcatalog.maintain.restore import restore
 from bucketcatalog.model.names import writer_id
 from bucketcatalog.write.commit import Commit, Committed
 from bucketcatalog.write.writer import Writer

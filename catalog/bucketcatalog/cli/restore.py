@@ -9,10 +9,13 @@ import typer
 
 from ..console.options import (
     AsOf,
+    BucketArgument,
     CatalogArgument,
     Database,
     Json,
     Maintainer,
+    Owner,
+    PrefixArgument,
     StorageOption,
     Yes,
     moment,
@@ -29,6 +32,9 @@ def restore(
     catalog: CatalogArgument,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, such as objects.", show_default=False)],
     to: Annotated[str, typer.Argument(metavar="T|V", help="The time or version that it is to be as.", show_default=False)],
+    bucket: BucketArgument = None,
+    prefix: PrefixArgument = None,
+    owner: Owner = None,
     yes: Yes = False,
     skip_collected: Annotated[
         bool, typer.Option("--skip-collected", help="Leave out rows whose data may be gone, instead of doing nothing.")
@@ -41,9 +47,9 @@ def restore(
     storage_option: StorageOption = None,
     as_json: Json = False,
 ) -> None:
-    """Make a table what it was at a time or version, in one transaction; what was committed since stays in the history.
+    """Make a table, or a bucket's rows of it, what it was at a time or version, in one transaction; the history since stays.
 
-    Example: bucketcatalog restore ./catalog objects before-cleanup --yes
+    Example: bucketcatalog restore ./catalog objects before-cleanup photos 2024/ --yes
     """
     opened = open_catalog(catalog, storage_option)
     at = moment(to)
@@ -51,6 +57,9 @@ def restore(
         found = opened.restore(
             table,
             database=database,
+            bucket=bucket,
+            owner=owner,
+            prefix=prefix,
             writer=writer,
             dry_run=not yes,
             skip_collected=skip_collected,
@@ -60,13 +69,14 @@ def restore(
     if as_json:
         print_facts({**asdict(found), "sample": [plain(row) for row in found.sample], "dry_run": not yes}, as_json=True)
         return
-    _say(found, yes=yes)
+    _say(found, visible("/".join(part for part in (bucket, prefix) if part)), yes=yes)
 
 
-def _say(found: Restored, *, yes: bool) -> None:
+def _say(found: Restored, place: str, *, yes: bool) -> None:
+    """``place`` is what it was restored of alone, empty for all of it."""
     total = found.put + found.updated + found.deleted
     if not total:
-        write(f"{visible_name(found.table)} is what it was then: nothing to do.")
+        write(f"{visible_name(found.table)}{f' of {place}' if place else ''} is what it was then: nothing to do.")
     else:
         done = f"{found.put:,} put again, {found.updated:,} updated, {found.deleted:,} deleted"
         write(f"{number(total, 'row')} of {visible_name(found.table)}: {done}{'' if yes else ' (with --yes)'}")

@@ -12,7 +12,8 @@ Before it come queries, by which it looks, and writers, by which it commits; aft
     remedies     what is to be done about damage, decided before anything is written
     repair       doing it
     revert       the events that make live rows what they were
-    restore      a table as it was at another cut, in one transaction; what a tag keeps meanwhile
+    holding      what a tag alone keeps of a past cut, kept while it is put again
+    restore      a table, or a part of it, as it was at another cut, in one transaction
     retire       says that writers have ended
     clone        the state of a cut in another store
     retention    what a database has in the store, and which checkpoint becomes the horizon

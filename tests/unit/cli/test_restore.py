@@ -35,6 +35,17 @@ def test_with_yes_the_table_is_what_it_was(cli: Cli, catalog: Path, past: Past, 
     assert cli("restore", catalog, "objects", past.first, "--yes").out == "objects is what it was then: nothing to do.\n"
 
 
+def test_a_bucket_or_what_lies_below_a_prefix_of_it_comes_back_alone(cli: Cli, catalog: Path, past: Past) -> None:
+    head, _, key = cli("restore", catalog, "objects", past.first, "pets", "a/").out.splitlines()
+    assert head == "1 row of objects: 1 put again, 0 updated, 0 deleted (with --yes)" and key.split()[-1] == "a/c"
+    told = cli("restore", catalog, "objects", past.first, "pets", "a/", "--yes", "--json").document
+    assert told["put"] == 1 and told["committed"]
+    again = cli("restore", catalog, "objects", past.first, "pets", "a/", "--yes").out
+    assert again == "objects of pets/a/ is what it was then: nothing to do.\n"
+    failed = cli("restore", catalog, "objects", past.first, "pest", "--yes")
+    assert failed.code == 1 and "There is no bucket 'pest'" in failed.err
+
+
 def test_the_writer_can_be_named(cli: Cli, catalog: Path, past: Past) -> None:
     out = cli("restore", catalog, "objects", past.first, "--yes", "--writer", "maintainer-me").out
     assert out.splitlines() == ["3 rows of objects: 2 put again, 0 updated, 1 deleted", "committed maintainer-me@0"]

@@ -93,7 +93,7 @@ def test_what_somebody_has_purged_is_put_again_where_that_is_asked_for_and_no_bo
     assert (planned.put, planned.skipped) == (1, 1)
     with pytest.raises(DataCollected, match="may be gone") as refused:
         restore(world, past.version, with_purged=True)
-    assert "--with-purged" in refused.value.next_step
+    assert "with_purged=True" in refused.value.next_step
     restore(world, past.version, with_purged=True, skip=True)
     (row,) = rows(world.snapshot(), "objects")
     assert (row["name"], row["content_length"], row["tags"]) == ("two", 2, [("a", "b")])
