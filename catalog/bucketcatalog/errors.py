@@ -54,6 +54,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+from .wording import either, how_to_repair, how_to_set_aside, how_to_verify
+
 
 class BucketCatalogError(Exception):
     """The base of all errors of this package.
@@ -277,57 +279,46 @@ def can_be_set_aside(file: str) -> bool:
     return file.endswith(".txn") and not file.startswith("maintainer-")
 
 
-def set_aside_command(file: str) -> str:
-    """What goes on without the events of a transaction, as one types it."""
-    return f"bucketcatalog repair CATALOG --set-aside {file} --yes"
-
-
-def take_in_command(file: str) -> str:
-    """What takes a file in again that was set aside, once it is whole."""
-    return f"bucketcatalog repair CATALOG --take-in {file} --yes"
-
-
 def next_step_for(file: str) -> str:
     """What to do about a file that is gone or is not what it claims to be, by what its name says that it is."""
     restore = "Restore the file from a copy of the store"
     if can_be_set_aside(file):
+        writer = file.partition("/")[0]
         return (
-            f"{restore}; else bucketcatalog verify CATALOG says what is lost with it, and {set_aside_command(file)} goes on without it, "
-            f"or with --set-aside {file.partition('/')[0]} without all that is bad of its writer."
+            f"{restore}; else {how_to_verify()} says what is lost with it, and {how_to_set_aside(file)} goes on without it, or with "
+            f"{either(f'set_aside=[{writer!r}]', f'--set-aside {writer}')} without all that is bad of its writer."
         )
     if file.endswith(".ckpt"):
         return (
-            f"{restore}; else bucketcatalog repair CATALOG says whether all that it held is there without it, and "
-            "bucketcatalog repair CATALOG --yes goes on so."
+            f"{restore}; else {how_to_repair()} says whether all that it held is there without it, and "
+            f"{either('catalog.repair(dry_run=False)', 'bucketcatalog repair CATALOG --yes')} goes on so."
         )
     if file.endswith(".parquet"):
         return (
-            f"{restore}; else bucketcatalog verify CATALOG says who refers to it and what is lost with it, and "
-            "bucketcatalog repair CATALOG what can be done without that."
+            f"{restore}; else {how_to_verify()} says who refers to it and what is lost with it, and "
+            f"{how_to_repair()} what can be done without that."
         )
-    return f"{restore}; else bucketcatalog verify CATALOG says what is lost with it, and bucketcatalog repair CATALOG what can be done."
+    return f"{restore}; else {how_to_verify()} says what is lost with it, and {how_to_repair()} what can be done."
 
 
 def next_step_between(file: str, follower: str) -> str:
     """What to do about two transactions of one timeline that do not fit each other, where nobody can tell which is not what was written."""
     return (
         "Restore the one that is not as it was written from a copy of the store; else go on without either: "
-        f"{set_aside_command(file)}, or {set_aside_command(follower)}."
+        f"{how_to_set_aside(file)}, or {how_to_set_aside(follower)}."
     )
 
 
 _NAMED = re.compile(r"'?(?P<file>[^/' ]+/[^/' ]+/(?:transactions|newest|segments)/[^' ]*)")
 """What a message begins with that is about a file of a catalog, whether or not its name is quoted."""
-_OF_NO_FILE = (
-    "bucketcatalog verify CATALOG says which file is damaged and what is lost with it, "
-    "and bucketcatalog repair CATALOG what can be done."
-)
 
 
 def _next_step_of(message: str) -> str:
     """What to do about the file with whose name a message begins; where it begins otherwise, how to find out which it is."""
     named = _NAMED.match(message)
-    return _OF_NO_FILE if named is None else next_step_for(named["file"])
+    if named is not None:
+        return next_step_for(named["file"])
+    return f"{how_to_verify()} says which file is damaged and what is lost with it, and {how_to_repair()} what can be done."
 
 
 class CorruptionError(BucketCatalogError):

@@ -14,7 +14,7 @@ import bucketcatalog
 from bucketcatalog import errors
 from bucketcatalog.cli.commands import app
 from bucketcatalog.errors import BucketCatalogError
-from bucketcatalog.maintain.verify.findings import SORTS
+from bucketcatalog.maintain.verify.findings import sorts
 from bucketcatalog.query.info import MANY_BYTES, MANY_EVENTS, MANY_TIMES, MANY_TOMBSTONES, MANY_TRANSACTIONS, MUCH_HISTORY
 from bucketcatalog.store import remote
 from bucketcatalog.store.open import WRITABLE
@@ -60,7 +60,7 @@ def test_every_error_has_its_next_step() -> None:
 def test_every_finding_is_documented_with_its_severity() -> None:
     rows = table_rows(GUIDE / "verify.md", "## Codes")
 
-    assert [(row[0].strip("`"), row[1]) for row in rows] == [(code, sort.severity.value) for code, sort in SORTS.items()]
+    assert [(row[0].strip("`"), row[1]) for row in rows] == [(code, sort.severity.value) for code, sort in sorts().items()]
     assert all(len(row[2]) > 10 and row[3] for row in rows)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import os
 import pickle
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +15,10 @@ import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
-from bucketcatalog import Catalog, CatalogWarning, ForkDetected, InvalidOption, NotFound, UsageError
+import pyspark_bucketcatalog as bcs
+from bucketcatalog import BrokenSystem, Catalog, CatalogWarning, ForkDetected, InvalidOption, NotFound, UsageError
 from pyspark_bucketcatalog import DefaultSource
+from pyspark_bucketcatalog.failing import ours_first
 from pyspark_bucketcatalog.options import ReadOptions
 from pyspark_bucketcatalog.reading.relation import open_relation
 
@@ -71,6 +77,41 @@ def test_a_wrong_option_is_named_with_what_to_do(sample: Sample, options: dict[s
 def test_sparks_own_error_holds_the_code_and_the_next_step(spark: SparkSession, sample: Sample) -> None:
     with pytest.raises(AnalysisException, match=r"\[INVALID_OPTION\] There is no option 'tabel'. Next: Did you mean table\?"):
         read(spark, sample.path, tabel="objects")
+
+
+def test_our_line_comes_first_without_a_traceback(spark: SparkSession, sample: Sample, copied: Sample) -> None:
+    asked = [
+        lambda: read(spark, sample.path, tabel="objects"),
+        lambda: spark.sql(f"CREATE TEMPORARY VIEW wrong USING bucketcatalog OPTIONS (path '{sample.path}', tabel 'objects')"),
+        lambda: spark.range(1).write.format("bucketcatalog").mode("append").option("table", "buckets").save(copied.path),
+    ]
+    frames = [bcs.read(spark, copied.path, table="objects", native=False), read(spark, copied.path)]
+    assert [frame.count() > 0 for frame in frames] == [True, True]
+    assert list(damaged(copied, "*.parquet"))
+    for ask in [*asked, *(frame.collect for frame in frames)]:
+        with pytest.raises((AnalysisException, PythonException)) as error:
+            ask()
+        lines = str(error.value).splitlines()
+        ours = next(number for number, line in enumerate(lines) if "bucketcatalog.errors." in line)
+        assert ours <= 1 and re.search(r"bucketcatalog\.errors\.\w+: \[[A-Z_]+\] .* Next: ", lines[ours]), lines
+        assert "Traceback" not in str(error.value)
+
+
+def test_a_traceback_is_hidden_of_our_errors_alone_and_in_sparks_processes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told_of(error: Exception) -> bool:
+        monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
+        with pytest.raises(type(error)), ours_first():
+            raise error
+        return os.environ.pop("SPARK_HIDE_TRACEBACK", None) == "1"
+
+    assert not told_of(NotFound("It is gone.", next_step="Look."))
+    spec = importlib.machinery.ModuleSpec("pyspark.daemon", None)
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+    assert told_of(NotFound("It is gone.", next_step="Look."))
+    assert not told_of(ValueError("It is none."))
+    assert not told_of(BrokenSystem("It failed.", next_step="Report it."))
+    monkeypatch.setenv("BUCKETCATALOG_TRACEBACK", "1")
+    assert not told_of(NotFound("It is gone.", next_step="Look."))
 
 
 def test_no_catalog_is_an_error_and_never_an_empty_frame(spark: SparkSession, tmp_path: Path) -> None:

@@ -404,4 +404,4 @@ def test_who_wants_rows_natively_is_told_what_to_do(spark: SparkSession, tmp_pat
         tx.put("objects", objects(CATS, NAMES))
     with pytest.raises(InvalidOption, match="no checkpoint holds") as caught:
         bcs.read(spark, tmp_path / "other", native=True)
-    assert f"bucketcatalog checkpoint {tmp_path / 'other'} --all-writers" in str(caught.value.next_step)
+    assert f"jobs.checkpoint(spark, {str(tmp_path / 'other')!r})" in str(caught.value.next_step)

@@ -139,6 +139,15 @@ def test_the_past_is_an_option_of_views_and_tables_of_sql(own: SparkSession, sam
     try:
         counts = [own.sql(f"SELECT count(*) FROM {name}").first()[0] for name in ("by_version", "by_time")]
         newest = own.sql("SELECT writer, max(revision) FROM commits GROUP BY writer").collect()
+        for clause in (
+            "VERSION AS OF 'node-1@0'",
+            "TIMESTAMP AS OF '2024-05-01'",
+        ):  # docs/guide/spark.md says what to write instead
+            for name in ("by_version", "by_time"):
+                with pytest.raises(AnalysisException, match=rf"\[UNSUPPORTED_FEATURE\.TIME_TRAVEL\].*`{name}`"):
+                    own.sql(f"SELECT * FROM {name} {clause}")
+        with pytest.raises(AnalysisException, match=r"UNSUPPORTED_FEATURE\.TIME_TRAVEL"):
+            own.read.option("versionAsOf", sample.before).table("by_time")
     finally:
         own.sql("DROP TABLE by_time")
 

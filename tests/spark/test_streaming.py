@@ -12,10 +12,11 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from bucketcatalog import Catalog
+from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.model.cuts import Cut, Head
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.write.writer import Writer
+from pyspark_bucketcatalog.options import _NAMES, _NAMES_OF_STREAM, StreamOptions
 from pyspark_bucketcatalog.reading.streaming import ChangesStreamReader, cut_of, offset_of, open_stream
 from pyspark_bucketcatalog.types import spark_schema
 
@@ -270,9 +271,32 @@ def test_p26_offsets_name_each_writers_newest_transaction_and_stay_small() -> No
         ({"readChangeFeed": False, "startingVersion": 0}, r"\[INVALID_OPTION\] The option startingVersion is about events"),
         (
             {"readChangeFeed": True, "endingVersion": 0},
-            r"\[INVALID_OPTION\] A stream has no end: 'endingversion' is about batches",
+            r"\[INVALID_OPTION\] A stream has no end: endingVersion is about batches. Next: Use spark.read, or trigger\(",
         ),
-        ({"startingVersion": 0, "versionAsOf": 0}, r"\[INVALID_OPTION\] There is no option 'versionasof' of a stream"),
+        (
+            {"startingVersion": 0, "versionAsOf": 0},
+            r"\[INVALID_OPTION\] .*: versionAsOf is about batches. Next: Give startingVersion with startingState",
+        ),
+        (
+            {"timestampAsOf": "24h"},
+            r"\[INVALID_OPTION\] .*: timestampAsOf is about batches. Next: Give startingTimestamp with startingState",
+        ),
+        (
+            {"readDifference": True},
+            r"\[INVALID_OPTION\] .* no differences: readDifference is about batches. Next: Set readChangeFeed",
+        ),
+        (
+            {"readChangeFeed": True, "preImages": True},
+            r"\[INVALID_OPTION\] .* without what they ended: preImages is about batches. Next: Read them by spark.read",
+        ),
+        (
+            {"readChangeFeed": True, "where": "name = 'x'"},
+            r"\[INVALID_OPTION\] A stream has all events of a table: where is about batches. Next: .*where\(\) and select\(\)",
+        ),
+        ({"startingState": True, "bucket": "cats"}, r"\[INVALID_OPTION\] .*: bucket is about batches. Next: Take all events"),
+        ({"startingState": True, "columns": "name"}, r"\[INVALID_OPTION\] .*: columns is about batches. Next: Take all events"),
+        ({"startingState": True, "strict": True}, r"\[INVALID_OPTION\] .*: strict is about batches. Next: .*table forks"),
+        ({"startingState": True, "nonsense": 1}, r"\[INVALID_OPTION\] There is no option 'nonsense' of a stream"),
         ({"startingVersion": 0, "startingTimestamp": "@0"}, r"\[INVALID_OPTION\] A stream starts after a version or a time"),
         ({"startingState": True, "maxFilesPerTrigger": 0}, r"\[INVALID_OPTION\] The option maxFilesPerTrigger is '0'"),
         ({"startingState": True, "table": "cows"}, r"\[UNKNOWN_TABLE\]"),
@@ -287,6 +311,21 @@ def test_what_no_stream_can_be_of_is_said(sink: Sink, path: Path, options: dict[
         put(one, "a")
     with pytest.raises(PySparkException, match=message):
         sink.take(**options)
+
+
+def test_what_a_stream_does_not_take_is_told_before_anything_else(sink: Sink, path: Path) -> None:
+    with Catalog(path).writer("one") as one:
+        put(one, "a")
+    with pytest.raises(PySparkException) as error:
+        sink.take(readChangeFeed=True, prefix="a")
+    assert "bucketcatalog.errors.InvalidOption: [INVALID_OPTION] A stream has all events" in str(error.value).splitlines()[0]
+    assert not {"Traceback", "UnboundLocalError"} & set(str(error.value).replace(":", " ").split())
+
+
+def test_every_option_of_a_batch_is_one_of_a_stream_or_is_refused_with_the_way_round() -> None:
+    for name in sorted(set(_NAMES) - set(_NAMES_OF_STREAM)):
+        with pytest.raises(InvalidOption, match=rf": {name} is about batches\. Next: ."):
+            StreamOptions.parse({"path": "lake", name.lower(): "true"})
 
 
 @pytest.mark.parametrize("option", ["maxFilesPerTrigger", "maxBytesPerTrigger", "startingState"])

@@ -112,7 +112,7 @@ def test_no_rows_are_no_transaction(spark: SparkSession, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "columns", "mode", "why"),
     [
-        ({}, "*", "overwrite", r"INVALID_OPTION.*cannot be overwritten as a whole.*bucketcatalog restore"),
+        ({}, "*", "overwrite", r"INVALID_OPTION.*cannot be overwritten as a whole.*Catalog\.restore"),
         ({"table": "nope"}, "*", "append", r"UNKNOWN_TABLE.*'nope'"),
         ({}, "*, 1 AS nope", "append", r"INVALID_ROWS.*the column 'nope', which it does not take"),
         ({}, "owner, name", "append", r"INVALID_ROWS.*lack the key column 'bucket_id'"),

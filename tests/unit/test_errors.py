@@ -39,11 +39,11 @@ def test_an_error_without_a_next_step_says_nothing_of_one() -> None:
 
 
 OF_FILES = {
-    "w/d/transactions/7/u.txn": "bucketcatalog repair CATALOG --set-aside w/d/transactions/7/u.txn --yes",
-    "maintainer-1/d/transactions/00000000000000000007/u.txn": "bucketcatalog repair CATALOG what can be done",
-    "w/d/transactions/00000000000000000007/u.ckpt": "bucketcatalog repair CATALOG --yes goes on so",
+    "w/d/transactions/7/u.txn": "catalog.repair(set_aside=['w/d/transactions/7/u.txn'], dry_run=False)",
+    "maintainer-1/d/transactions/00000000000000000007/u.txn": "catalog.repair() what can be done",
+    "w/d/transactions/00000000000000000007/u.ckpt": "catalog.repair(dry_run=False) goes on so",
     "w/d/segments/u.parquet": "who refers to it",
-    "w/d/newest/99999999999999999999-u": "bucketcatalog repair CATALOG what can be done",
+    "w/d/newest/99999999999999999999-u": "catalog.repair() what can be done",
 }
 """What is said of files by their names."""
 
@@ -57,7 +57,7 @@ def test_damage_without_a_next_step_of_its_own_leads_to_what_fits_the_kind_of_fi
     error = kind(f"{quote}{name}{quote} is damaged.")
 
     assert step in error.next_step and error.next_step.startswith("Restore the file from a copy of the store")
-    assert ("--set-aside" in error.next_step) == errors.can_be_set_aside(name) == name.startswith("w/d/") & name.endswith(".txn")
+    assert ("set_aside=" in error.next_step) == errors.can_be_set_aside(name) == name.startswith("w/d/") & name.endswith(".txn")
     assert pickle.loads(pickle.dumps(error)).next_step == error.next_step
     assert kind("Damaged.", next_step="").next_step == ""
 
@@ -66,5 +66,5 @@ def test_damage_without_a_next_step_of_its_own_leads_to_what_fits_the_kind_of_fi
 def test_a_word_that_is_no_name_of_a_catalogs_file_is_not_taken_for_one(word: str) -> None:
     error = errors.CorruptionError(f"{word} definition of table 'lab.r' cannot be used.")
 
-    assert "--set-aside" not in error.next_step and "the file" not in error.next_step
-    assert "bucketcatalog verify CATALOG says which file is damaged" in error.next_step
+    assert "set_aside=" not in error.next_step and "the file" not in error.next_step
+    assert "catalog.verify() says which file is damaged" in error.next_step

@@ -38,6 +38,7 @@ from ..log.view import LogView
 from ..log.witnesses import definitions_of, first_of, unwitnessed, witnessed_in
 from ..model.cuts import Cut, Head, Stamp
 from ..state.contents import Contents
+from ..wording import either
 from .covering import coverages
 from .merge import MergeTask, merge_parts
 from .retiring import refuse_unfit, retired_in
@@ -160,7 +161,8 @@ def prepare_kept(files: LogFiles, writer: str, cut: Cut, horizon: Horizon | None
     if view.cut != cut:
         raise InvalidVersion(
             f"The version {cut} is not closed: to be read it is completed to {view.cut}. No checkpoint can be kept of it.",
-            next_step="Give its tag to the version that it is completed to: bucketcatalog tag CATALOG NAME VERSION --replace.",
+            next_step="Give its tag to the version that it is completed to: "
+            + either("catalog.tag(NAME, version=VERSION, replace=True).", "bucketcatalog tag CATALOG NAME VERSION --replace."),
         )
     parent = view.checkpoints[0] if reuses and len(view.checkpoints) == 1 else None
     destination = _Destination(writer, 0, view.lateness_bound, marked=False)

@@ -19,6 +19,7 @@ from ..log.trust import is_trusted
 from ..log.view import LogView
 from ..model.cuts import Head
 from ..model.times import shown_age
+from ..wording import how_to_join, how_to_list
 
 
 def refuse_unfit(view: LogView, database: str, writers: Collection[str]) -> None:
@@ -33,12 +34,10 @@ def refuse_unfit(view: LogView, database: str, writers: Collection[str]) -> None
         if not heads:
             raise NotFound(
                 f"No writer {writer!r} has committed to the database {database!r}.",
-                next_step="See bucketcatalog writers CATALOG for those there are.",
+                next_step=f"See {how_to_list('writers', 'writers')} for those there are.",
             )
         if len(heads) > 1:
-            raise InvalidOption(
-                f"The timeline of {writer!r} is forked.", next_step="Join it first: bucketcatalog repair CATALOG --join WRITER."
-            )
+            raise InvalidOption(f"The timeline of {writer!r} is forked.", next_step=f"Join it first: {how_to_join(writer)}.")
         age = view.observed - last_commit(view, writer).commit_time
         if age < limits.SEALED_AFTER:
             raise InvalidOption(

@@ -3,8 +3,11 @@
 ::
 
     changes       ``changes`` and ``diff``
+    questions     ``du``, ``top``, ``find``, ``dups``, ``age`` and ``cost``
+    journal       ``growth`` and ``who``
     checkpoint    ``checkpoint``
-    dump          ``dump`` and ``export``
+    dump          ``dump``
+    export        ``export``
     gc            ``gc``
     harvest       ``harvest``
     info          ``info``

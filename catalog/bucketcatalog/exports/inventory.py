@@ -34,6 +34,7 @@ from ..model.times import datetime_of
 from ..query.snapshot import Snapshot
 from ..store.base import Store
 from ..store.open import is_inventory_url, store_at
+from ..wording import either
 from .columns import (
     CSV,
     PARQUET,
@@ -120,7 +121,7 @@ def _bucket(snapshot: Snapshot, bucket: str | None, owner: str | uuid.UUID | Non
         )
     raise InvalidOption(
         f"An inventory is of one bucket, and there are {len(rows):,}.",
-        next_step=f"Name one, such as {rows[0]['name']!r}: --bucket on a command line, bucket=... in Python.",
+        next_step=f"Name one, such as {rows[0]['name']!r}: {either('bucket=NAME', '--bucket NAME')}.",
     )
 
 

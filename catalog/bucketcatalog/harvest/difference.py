@@ -19,6 +19,7 @@ from ..model.tables import Column, Table
 from ..query.snapshot import Snapshot
 from ..state.plan import Part, Slice
 from ..state.read import read_slice
+from ..wording import either
 from .checksums import Checksums
 from .compare import Look, Merger, NamedRows, Step
 from .mapping import OBJECT_VERSIONS, OBJECTS, Bucket, keys_of, names_of, names_upto, object_ids
@@ -92,13 +93,17 @@ def refuse_empty(snapshot: Snapshot, bucket: Bucket, scope: Scope, source: Sourc
     if is_known(snapshot, bucket, scope):
         raise SourceNotFound(
             f"Nothing at all is found in {source.url}, and the catalog has entries of it: all of them would be taken for deleted.",
-            next_step="See that it is mounted and that the globs fit. If it is meant to be empty: --allow-empty, allow_empty=True.",
+            next_step=f"See that it is mounted and that the globs fit. If it is meant to be empty: {_allow_empty()}.",
         )
     if bucket.row is not None and is_of_a_store(source):  # in a store a path without anything below it is not there at all
         raise SourceNotFound(
             f"Nothing at all is found in {source.url}.",
-            next_step="Check the bucket, the path and the endpoint. If it is meant to be empty: --allow-empty, allow_empty=True.",
+            next_step=f"Check the bucket, the path and the endpoint. If it is meant to be empty: {_allow_empty()}.",
         )
+
+
+def _allow_empty() -> str:
+    return either("allow_empty=True", "--allow-empty")
 
 
 Change = tuple[Table, Step]

@@ -29,6 +29,7 @@ from ..model.render import version_names
 from ..model.tables import UUID_BYTES, Table
 from ..model.uuids import to_text, uuid_bytes, uuid_text
 from ..query.snapshot import Snapshot
+from ..wording import either
 from ..write.derived_ids import Incarnations
 from ..write.intake import checked
 from .ranges import ALL_NAMES, NameRange
@@ -101,7 +102,7 @@ def find_bucket(
         holds = f"an inventory of {live['source']!r}" if live["external"] else "objects of its own"
         raise InvalidOption(
             f"The bucket {key['name']!r} holds {holds}, not an inventory of {source.url!r}.",
-            next_step="Name another bucket with --bucket.",
+            next_step=f"Name another bucket with {either('bucket=', '--bucket')}.",
         )
     row = {**live, **wanted} if any(live[name] != value for name, value in wanted.items()) else None
     return Bucket(key["owner"], key["name"], live["id"], source.url, row, is_known=True, versioning=live["versioning"])

@@ -17,6 +17,7 @@ from ..model.facts import LAST_SEQUENCE
 from ..model.tables import UUID_BYTES, Table
 from ..query.database import Database
 from ..query.snapshot import Snapshot
+from ..wording import either
 from ..write.shares import ShareTask, share_task
 from ..write.writer import Writer
 from .account import Counts, Harvested
@@ -107,7 +108,8 @@ class Rounds:
         if sum(share.events for one in self.done for share in one.shares) > LAST_SEQUENCE:
             raise InvalidRows(
                 f"{self.bucket.source} has more changes than one transaction can hold, which are 2^31.",
-                next_step="Harvest it in parts, each with other globs (--include, include=[...]); what is left out is left alone.",
+                next_step=f"Harvest it in parts, each with other globs ({either('include=[...]', '--include')}); what is left out is left "
+                "alone.",
             )
 
     def _failures(self) -> Failures:

@@ -21,6 +21,7 @@ from ..catalog import DEFAULT_DATABASE, Catalog
 from ..errors import AccessDenied, ForeignBranch, InvalidOption
 from ..model.names import WriterId, host_writer, names_given, writer_id
 from ..query.snapshot import Snapshot
+from ..wording import either
 from ..write.host_turn import host_turn
 from .account import Counts, Harvested, Progress
 from .checksums import Checksums
@@ -142,7 +143,8 @@ def _so_far(state: Harvested, committed: Chunks | Rounds, start: float) -> Harve
 def _unread(source: Source) -> InvalidOption:
     return InvalidOption(
         f"{source.url} is not read for checksums.",
-        next_step="Leave --checksum out, checksum=True; of a bucket of S3 the store's own checksums come with --metadata, metadata=True.",
+        next_step=f"Leave {either('checksum=True', '--checksum')} out; of a bucket of S3 the store's own checksums come with "
+        f"{either('metadata=True', '--metadata')}.",
     )
 
 
@@ -170,7 +172,7 @@ def _alone() -> Iterator[None]:
         raise ForeignBranch(
             error.message,
             next_step="Let no two harvests of a source run at a time. What both committed is kept and read; harvest on under "
-            "another writer id, with --writer.",
+            f"another writer id, with {either('writer=', '--writer')}.",
         ) from error
 
 
@@ -190,7 +192,7 @@ def _unknown_versioning(source: StoreSource, versioning: str) -> AccessDenied:
     return AccessDenied(
         f"The catalog has {source.url} as a bucket with versions ({versioning}), and its versioning cannot be asked for now: without "
         "it all its objects would be overwritten.",
-        next_step=f"Give credentials with {source.version_rights}, with --source-option or source_options.",
+        next_step=f"Give credentials with {source.version_rights}, with {either('source_options', '--source-option')}.",
     )
 
 

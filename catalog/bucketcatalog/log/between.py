@@ -13,7 +13,7 @@ from ..format.transactions import Transaction
 from ..model.cuts import Cut, Ref
 from .coverage import Covered
 from .files import LogFiles
-from .horizon import BEGIN_ANEW, Horizon
+from .horizon import Horizon, begin_anew
 from .view import LogView, missed
 
 
@@ -40,7 +40,7 @@ def refuse_pruned(files: LogFiles, start: LogView) -> Covered:
     covered = Covered(files, start.checkpoints, start.horizon)
     if start.horizon is not None and not any(map(covered.reaches, start.checkpoints)):
         what = f"The version {start.cut}" if start.cut.heads else "The beginning"
-        raise start.horizon.refusal(what, BEGIN_ANEW)
+        raise start.horizon.refusal(what, begin_anew())
     return covered
 
 

@@ -16,16 +16,20 @@ from ..format.records import Boundary
 from ..model.cuts import Cut
 from ..model.paths import checkpoint as checkpoint_path
 from ..model.times import shown_time
+from ..wording import either
 from .files import LogFiles
 from .trust import counts, is_trusted
 
 FROM_THEN_ON = "Read a time from then on, or a version that contains that one."
 """What always helps who asks for something that lies before the horizon."""
-BEGIN_ANEW = (
-    "Begin anew from a time or a version from then on, with its state where that is wanted, and follow the changes from there. "
-    "A pin keeps them for who is slow: Writer.pin, or bucketcatalog pin CATALOG NAME."
-)
-"""What helps who asks for changes of which some lie before it."""
+
+
+def begin_anew() -> str:
+    """What helps who asks for changes of which some lie before it."""
+    return (
+        "Begin anew from a time or a version from then on, with its state where that is wanted, and follow the changes from there. "
+        f"A pin keeps them for who is slow: {either('Writer.pin', 'bucketcatalog pin CATALOG NAME')}."
+    )
 
 
 def floors_of(checkpoint: Checkpoint, earlier: Mapping[str, int]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from ..model import paths
 from ..model.cuts import Cut, Ref
 from ..model.names import is_maintainer
 from ..store.base import Store
+from ..wording import how_to_drop, how_to_verify
 from .coverage import Covered
 from .discovery import horizon_of
 from .files import LogFiles
@@ -75,7 +76,7 @@ def kept_is_gone(files: LogFiles, tag: TagEntry, horizon: Horizon) -> MissingObj
     place = paths.revision_start(horizon.boundary.stamp[1], files.database, 0)
     return MissingObject(
         f"{place} has no checkpoint of the version that the tag {tag.name!r} names, nor has the first revision of another maintainer: what "
-        f"was kept for the tag is gone. Without it the tag can only be dropped: bucketcatalog tag CATALOG {tag.name} --drop.",
+        f"was kept for the tag is gone. Without it the tag can only be dropped: {how_to_drop(tag.name)}.",
     )
 
 
@@ -143,7 +144,7 @@ class KeptCheckpoints:
                 SetAsideError(
                     f"{paths.checkpoint(c.writer, self.files.database, c.head)}, which was kept of the version {cut}, was made before "
                     "something in it was set aside, or taken in again.",
-                    next_step="Undo that, or drop the tag: bucketcatalog verify CATALOG lists what is set aside.",
+                    next_step=f"Undo that, or drop the tag: {how_to_verify()} lists what is set aside.",
                 )
                 for c in found
                 if isinstance(c, Checkpoint) and c.cut == cut and self._was_made_before(c)

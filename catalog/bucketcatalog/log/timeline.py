@@ -35,6 +35,7 @@ from ..model.times import shown_age
 from ..model.uuids import uuid_text
 from ..store.learnt import Moment
 from ..store.retry import for_seconds, put_retrying
+from ..wording import how_to_join, how_to_repair
 from .aside import set_aside
 from .files import LogFiles
 from .salvage import asides_of, horizon_beside_damage
@@ -162,7 +163,7 @@ class Timeline:
             f"The timeline of writer {self.writer!r} in database {self.files.database!r} is forked: it ends in "
             f"{shown_heads([t.head for t in heads])}.",
             next_step="Write under another writer id from now on: what was acknowledged on every branch is kept and read. A maintainer can "
-            "join the branches: bucketcatalog repair CATALOG --join WRITER.",
+            f"join the branches: {how_to_join(self.writer)}.",
         )
 
     @property
@@ -243,7 +244,7 @@ class Timeline:
             raise ClockSkew(
                 f"The next transaction of {self.writer!r} would have to come after one whose commit time lies "
                 f"{shown_age(time - store_now)} in the future.",
-                next_step="Wait until then, or have it voided: bucketcatalog repair CATALOG.",
+                next_step=f"Wait until then, or have it voided: {how_to_repair()}.",
             )
         return time
 

@@ -15,19 +15,17 @@ from ..format.records import TagEntry
 from ..model.cuts import Cut
 from ..model.names import is_data_writer, is_maintainer, is_tag_name
 from ..model.times import Time, looks_like_time, parse_causal, parse_time, shown_age, shown_time
+from ..wording import either, how_to_list
 from .ancestry import causal_cut, version_view
 from .between import blamed, rests_on_what_is_gone
 from .discovery import newest_view, view_at
 from .entries import TagState, tags_of, tags_that_hold
 from .files import LogFiles
-from .horizon import BEGIN_ANEW, FROM_THEN_ON, Horizon
+from .horizon import FROM_THEN_ON, Horizon, begin_anew
 from .pruned import KeptCheckpoints, is_of_source, kept_is_gone
 from .view import LogView
 
 Version = str | int
-_GIVE_AS_TIME = (
-    "Give it as a time: timestamp=... in Python, the option timestampAsOf (startingTimestamp, endingTimestamp) in Spark."
-)
 
 
 def find_view(files: LogFiles, look: Callable[[], LogView], timestamp: Time | None, version: Version | None) -> LogView:
@@ -125,7 +123,7 @@ def telling_to_begin_anew() -> Iterator[None]:
     try:
         yield
     except HistoryPruned as error:
-        raise HistoryPruned(error.message, next_step=BEGIN_ANEW) from None
+        raise HistoryPruned(error.message, next_step=begin_anew()) from None
 
 
 def _undropped(view: LogView) -> list[TagEntry]:
@@ -153,27 +151,35 @@ def _cut(files: LogFiles, look: Callable[[], LogView], text: str, horizon: Horiz
         if is_tag_name(text):
             return _tagged(tags_of(look()).get(text), text)
         if looks_like_time(text):
-            raise InvalidVersion(f"{text!r} is a time, and no version.", next_step=_GIVE_AS_TIME)
+            raise InvalidVersion(f"{text!r} is a time, and no version.", next_step=_give_as_time())
         return Cut.parse(text)
     writer, revision = causal
     return _causal_cut(files, _only_writer(files, revision) if writer is None else writer, revision, horizon)
 
 
+def _give_as_time() -> str:
+    return "Give it as a time" + either(
+        ": timestamp=..., in Spark the option timestampAsOf (startingTimestamp, endingTimestamp).", " where one is taken."
+    )
+
+
 def _tagged(known: TagState | None, name: str) -> Cut:
     """The cut that a tag names."""
     if known is None and looks_like_time(name):
-        raise InvalidVersion(f"There is no tag {name!r}: it is a time, and no version.", next_step=_GIVE_AS_TIME)
+        raise InvalidVersion(f"There is no tag {name!r}: it is a time, and no version.", next_step=_give_as_time())
     if known is None:
         raise InvalidVersion(
             f"There is no tag {name!r}, and it is neither a time nor another version.",
-            next_step="See bucketcatalog tag CATALOG for the tags there are. A version is a snapshot's, WRITER@REVISION, a revision or a "
-            "tag; a time is ISO 8601, such as 2024-05-01T12:00:00Z, what counts from now, such as 24h or yesterday, or @ and microseconds.",
+            next_step=f"See {how_to_list('tags', 'tag')} for the tags there are. A version is a snapshot's, WRITER@REVISION, a revision or "
+            "a tag; a time is ISO 8601, such as 2024-05-01T12:00:00Z, what counts from now, such as 24h or yesterday, or @ and "
+            "microseconds.",
         )
     if known.latest.dropped:
         raise InvalidVersion(
             f"The tag {name!r} was dropped by {known.latest.stamp[1]!r} at {shown_time(known.latest.stamp.commit_time)}. "
             f"It named the version {known.latest.cut}.",
-            next_step="Read that version, or give the name to it again: bucketcatalog tag CATALOG NAME VERSION.",
+            next_step="Read that version, or give the name to it again: "
+            + either("catalog.tag(NAME, version=VERSION).", "bucketcatalog tag CATALOG NAME VERSION."),
         )
     return known.latest.cut
 
@@ -197,6 +203,6 @@ def _causal_cut(files: LogFiles, writer: str, revision: int, horizon: Horizon | 
         there = " and ".join(head.uuid.hex() for head in at)
         raise InvalidVersion(
             f"Writer {writer!r} has {'several commits' if at else 'no commit'} at revision {revision}{': ' + there if at else ''}.",
-            next_step="Use a snapshot's version." if at else "See bucketcatalog log for the revisions there are.",
+            next_step="Use a snapshot's version." if at else f"See {how_to_list('log', 'log')} for the revisions there are.",
         )
     return causal_cut(files, writer, at[0], horizon)

@@ -13,13 +13,14 @@ from heapq import heapify, heappop, heappush
 from operator import and_
 
 from .. import limits
-from ..errors import MissingObject, next_step_between, next_step_for, set_aside_command
+from ..errors import MissingObject, next_step_between, next_step_for
 from ..format.checkpoints import Checkpoint
 from ..format.records import SetAside, Void
 from ..format.transactions import Transaction
 from ..model import paths
 from ..model.cuts import Cut, Head, Ref
 from ..model.paths import LogFile
+from ..wording import how_to_set_aside
 from .coverage import Covered
 from .entries import overtaken, voids_of, without_events
 from .files import LogFiles
@@ -119,7 +120,7 @@ def missed(error: MissingObject, found: Mapping[Ref, Transaction], checkpoints: 
         return error
     step = next_step_for(by[0])
     if followers:
-        step = f"{error.next_step} Or without what follows it: {set_aside_command(by[0])}."
+        step = f"{error.next_step} Or without what follows it: {how_to_set_aside(by[0])}."
     told = MissingObject(f"{error.message} {by[0]} builds on it.", next_step=step)
     told.name = error.name
     return told

@@ -23,6 +23,7 @@ from ..model.cuts import Cut, Ref
 from ..model.times import parse_causal, shown_age
 from ..model.uuids import uuid_text
 from ..state.contents import Contents
+from ..wording import either
 from .broken import broken_checkpoints, kept_again, lost, newer, rest_of
 from .evidence import Evidence
 from .rebuild import Rebuilt, rebuilt
@@ -251,8 +252,13 @@ def _chosen(ahead: Iterable[Void], named: Collection[str]) -> list[Void]:
 
 def _void_actions(ahead: Iterable[Void], chosen: Collection[Void]) -> Iterator[Action]:
     for void in ahead:
-        obstacle = "" if void in chosen else f"Give --void {_shown(void)}, or wait until its time has come."
+        obstacle = "" if void in chosen else f"Give {_naming('void', _shown(void))}, or wait until its time has come."
         yield Action("void", _shown(void), "Its commit time lies in the future, and its writer cannot commit before.", obstacle)
+
+
+def _naming(argument: str, name: str) -> str:
+    """How one names to a repair what it is to join or to void."""
+    return either(f"{argument}=[{name!r}]", f"--{argument} {name}")
 
 
 def _shown(void: Void) -> str:
@@ -263,11 +269,13 @@ def _join_actions(walk: Walk, forked: Iterable[str], join: Collection[str], now:
     """``ahead`` are the transactions from the future that stay: nothing can follow them yet."""
     late = {void.writer: void for void in ahead}
     for writer in forked:
-        obstacle = f"Give --join {writer}, with the right to write as {writer}, once no process writes under that id."
+        obstacle = f"Give {_naming('join', writer)}, with the right to write as {writer}, once no process writes under that id."
         if writer in join:
             obstacle = _too_young(walk, writer, now)
             if writer in late:
-                obstacle = f"A branch of it ends in the future. Give --void {_shown(late[writer])} too, or wait until then."
+                obstacle = (
+                    f"A branch of it ends in the future. Give {_naming('void', _shown(late[writer]))} too, or wait until then."
+                )
         yield Action("join", writer, "Its timeline has several branches, so that nobody can write under its id.", obstacle)
 
 

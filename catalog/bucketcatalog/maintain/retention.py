@@ -21,6 +21,7 @@ from ..model.names import is_maintainer
 from ..model.paths import LogFile
 from ..model.times import shown_age
 from ..store.base import ObjectInfo
+from ..wording import either
 
 
 @dataclass(frozen=True)
@@ -109,20 +110,25 @@ class Retention:
         """``InvalidOption`` for what cannot be, and unless forced for what writers or readers under way may still need."""
         if not _is_count(self.keep) or min(self.older_than, self.grace, self.pins) < 0:
             raise InvalidOption(
-                f"History cannot be pruned with --keep {self.keep!r} and the ages {shown_age(self.older_than)} "
+                f"History cannot be pruned with {_keep(repr(self.keep))} and the ages {shown_age(self.older_than)} "
                 f"and {shown_age(self.grace)}.",
-                next_step="Give --keep 1 or more, and ages of 0s or more.",
+                next_step=f"Give {_keep('1')} or more, and ages of 0s or more.",
             )
         if not force and self.older_than < lateness_bound:
             raise InvalidOption(
                 f"What is {shown_age(self.older_than)} old may still be joined by transactions that are under way.",
-                next_step=f"Give an age of {shown_age(lateness_bound)} or more, or --force where no writer runs.",
+                next_step=f"Give an age of {shown_age(lateness_bound)} or more, or {either('force=True', '--force')} where no writer runs.",
             )
         if not force and self.grace < limits.SAFE_PRUNE_GRACE:
             raise InvalidOption(
                 f"Readers, and merges under way, may need what they began to read {shown_age(self.grace)} ago.",
-                next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, or --force where nobody reads or merges.",
+                next_step=f"Give a grace period of {shown_age(limits.SAFE_PRUNE_GRACE)} or more, "
+                f"or {either('force=True', '--force')} where nobody reads or merges.",
             )
+
+
+def _keep(count: str) -> str:
+    return either(f"keep={count}", f"--keep {count}")
 
 
 def _is_count(keep: object) -> bool:

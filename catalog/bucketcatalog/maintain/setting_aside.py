@@ -21,6 +21,7 @@ from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 from ..model.paths import FileKind
 from ..model.times import parse_causal
+from ..wording import either, how_to_verify
 from .evidence import Ends, Evidence, precedes
 from .verify.findings import Finding
 
@@ -94,7 +95,8 @@ class _Taken:
         if not why and not force:
             raise InvalidOption(
                 f"{text!r} can be read, and so can what it refers to.",
-                next_step="Give --force where it is to be set aside all the same; its rows can be ended by deletes, too.",
+                next_step=f"Give {either('force=True', '--force')} where it is to be set aside all the same; "
+                "its rows can be ended by deletes, too.",
             )
         entry = self._stand_in(ref)
         before = Head(ref.head.revision - 1, b"")
@@ -104,7 +106,7 @@ class _Taken:
         if ref.head.revision > 0 and is_gap and not force:
             raise InvalidOption(
                 f"{text!r} follows something at revision {before.revision}, which is gone, and of which nothing tells what it was called.",
-                next_step="Restore that from a copy of the store, or give --force to go on without both.",
+                next_step=f"Restore that from a copy of the store, or give {either('force=True', '--force')} to go on without both.",
             )
         if evidence.is_covered(ref):
             why = f"{why} Checkpoints have its rows, and are not used any more."
@@ -156,7 +158,7 @@ def taken_in(evidence: Evidence, named: Collection[str]) -> list[Said]:
     for ref, text in sorted(asked.items()):
         _refuse(evidence, ref, text)
         if not walk.files.is_aside(*ref):
-            raise InvalidOption(f"{text!r} is not set aside.", next_step="See bucketcatalog verify CATALOG for what is.")
+            raise InvalidOption(f"{text!r} is not set aside.", next_step=f"See {how_to_verify()} for what is.")
     files = walk.files.aware({ref: entry for ref, entry in walk.files.asides.items() if ref not in asked})
     read = [files.stored_transaction(*ref)[0] for ref in sorted(asked)]
     digests = {t.ref: t.digest for t in read}

@@ -28,6 +28,7 @@ from ..log.view import LogView
 from ..model.cuts import Cut, Head, Ref
 from ..model.names import is_maintainer
 from ..store.base import ObjectInfo
+from ..wording import either
 from .retention import Retention, StoredFiles
 
 _NEVER = 1 << 62
@@ -60,12 +61,15 @@ class Keeper(Enum):
     @property
     def why(self) -> str:
         """The same in words, of several files."""
+        if self is Keeper.AGE:
+            asks = either("older_than", "--older-than")
+            return f"no checkpoint of every writer that covers them is as old as {asks} asks"
+        if self is Keeper.KEEP:
+            return f"only the newest checkpoints of every writer cover them, as many as {either('keep', '--keep')} keeps"
         return _WHYS[self]
 
 
 _WHYS = {
-    Keeper.AGE: "no checkpoint of every writer that covers them is as old as --older-than asks",
-    Keeper.KEEP: "only the newest checkpoints of every writer cover them, as many as --keep keeps",
     Keeper.CHECKPOINT: "no later checkpoint of every writer covers them",
     Keeper.PIN: "no checkpoint of every writer that is old enough lies before what a pin needs to be there",
     Keeper.NEWER: "the horizon's checkpoint does not cover them",

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ..errors import BrokenSystem, BucketCatalogError
+from ..wording import either
 
 TRACEBACK = "BUCKETCATALOG_TRACEBACK"
 """The variable that makes a command line print where an error was raised."""
@@ -37,7 +38,7 @@ def failed(system: str, part: str, why: str | Exception) -> BrokenSystem:
     """The error of a system of which a part has raised something, or has given what it must not."""
     what, how = why, ""
     if isinstance(why, Exception):
-        what, how = said(why), f", with the traceback, which {TRACEBACK}=1 prints on a command line"
+        what, how = said(why), f", with the traceback{either('', f', which {TRACEBACK}=1 prints')}"
     return BrokenSystem(
         f"The system {system!r} failed at {part}: {what}.", next_step=f"Report it to the authors of its package{how}."
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import UNREADABLE, SetAsideError, UnknownTable, take_in_command
+from ..errors import UNREADABLE, SetAsideError, UnknownTable
 from ..format.headers import BlockPlace
 from ..format.held import Held, held_in_block, held_in_segment, revision
 from ..format.losses import Loss, Losses
@@ -19,6 +19,7 @@ from ..model import paths
 from ..model.times import shown_time
 from ..parallel import in_order
 from ..state.contents import Contents
+from ..wording import how_to_take_in
 
 DAMAGE = pa.schema(
     [
@@ -55,7 +56,7 @@ def _add_set_aside(contents: Contents, losses: Losses) -> None:
             time, maintainer, *_ = contents.view.asides[ref].stamp
             name = paths.transaction(ref.writer, contents.database, ref.head)
             text = f"{name} was set aside by {maintainer!r} at {shown_time(time)}: it counts as a transaction without events."
-            error = SetAsideError(text, next_step=f"Once it is whole again take it in: {take_in_command(name)}.")
+            error = SetAsideError(text, next_step=f"Once it is whole again take it in: {how_to_take_in(name)}.")
             losses.add(name, error, [revision(ref.writer, ref.head.revision)])
 
 

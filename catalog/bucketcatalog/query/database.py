@@ -32,6 +32,7 @@ from ..model.paths import TIMELINE_FOLDERS, database_prefix, writer_prefix
 from ..model.tables import Column, Table
 from ..model.times import Time, settled_time
 from ..store.base import Store
+from ..wording import either
 from .metadata import METADATA_TABLES
 from .seen import Seen
 from .snapshot import DELETED_PREFIX, Shows, Snapshot
@@ -334,14 +335,16 @@ def require(url: str, names: Sequence[str], database: str | None) -> None:
     """``CatalogNotFound`` without any database, ``DatabaseNotFound`` where the one asked for is not there, or none of several is named."""
     if not names:
         raise CatalogNotFound(
-            f"There is no catalog at {url}.", next_step="Check the path, or write one: bucketcatalog harvest SOURCE CATALOG."
+            f"There is no catalog at {url}.",
+            next_step="Check the path, or write one: "
+            + either("catalog.writer(NAME), or harvest(catalog, source).", "bucketcatalog harvest SOURCE CATALOG."),
         )
     if database is None:
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
         raise DatabaseNotFound(
             f"{url} has several databases: {shown}.",
-            next_step="Name the one that you mean: --database NAME on a command line, database='NAME' in Python, "
-            'option("database", "NAME") in Spark.',
+            next_step="Name the one that you mean: "
+            + either("database='NAME', in Spark option('database', 'NAME').", "--database NAME."),
         )
     if database not in names:
         raise DatabaseNotFound(f"{url} has no database {database!r}.", next_step=f"Choose one of {', '.join(names[:_SHOWN])}.")

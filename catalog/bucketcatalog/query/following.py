@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import clock, limits
-from ..errors import IncompatibleTable, InvalidVersion, MissingObject, SetAsideError, take_in_command
+from ..errors import IncompatibleTable, InvalidVersion, MissingObject, SetAsideError
 from ..format.transactions import Transaction
 from ..log.ancestry import version_view
 from ..log.between import transactions_between
@@ -27,6 +27,7 @@ from ..model.paths import transaction as transaction_path
 from ..model.render import REQUESTED
 from ..model.tables import Table
 from ..store.base import Store
+from ..wording import how_to_take_in
 from .database import Database
 from .events import EventsAsked, changes_schema, events_tasks
 from .reads import ReadTask
@@ -224,7 +225,7 @@ class Follower:
                 raise SetAsideError(
                     f"{name} was set aside: what happened in it is not known.",
                     next_step="Begin anew behind it, or go on without its events, with ignoreCorruption. Once the file is whole again it "
-                    f"can be taken in: {take_in_command(name)}.",
+                    f"can be taken in: {how_to_take_in(name)}.",
                 )
 
     def _refuse_more_columns(self, t: Transaction, passed_over: set[frozenset[int]]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import UNREADABLE, IncompatibleTable, can_be_set_aside, set_aside_command
+from ..errors import UNREADABLE, IncompatibleTable, can_be_set_aside
 from ..format.blocks import facts_of_blocks
 from ..format.checkpoints import Checkpoint
 from ..format.held import held_in_block, revision
@@ -28,6 +28,7 @@ from ..model.paths import segment as segment_path
 from ..model.paths import transaction as transaction_path
 from ..model.tables import Table
 from ..store.base import Store
+from ..wording import either, how_to_set_aside
 from .plan import EventBlock
 
 InlineEvent = tuple[Transaction, int, Any]
@@ -112,14 +113,14 @@ def unknown_misfit(checkpoint: Checkpoint, table: Table, left_out: Mapping[bytes
 
 def misfitting(name: str, table: str, misfit: Misfit) -> IncompatibleTable:
     """That a file holds rows which were written by a definition that the table has not."""
-    why, aside, other = misfit.why, f": {set_aside_command(name)}" if can_be_set_aside(name) else "", ""
+    why, aside, other = misfit.why, f": {how_to_set_aside(name)}" if can_be_set_aside(name) else "", ""
     if misfit.decided_by:
         why = f"{why} It counts as {misfit.decided_by} has defined it first."
-        other = f" Or, where that one is wrong: {set_aside_command(misfit.decided_by)} --force."
+        other = f" Or, where that one is wrong: {how_to_set_aside(misfit.decided_by, force=True)}."
     return IncompatibleTable(
         f"{name} holds rows of table {table!r} by a definition of writer {misfit.writer!r} that does not fit it: {why}",
-        next_step=f"Let a maintainer set the file aside{aside}.{other} Or read without what does not fit: ignore_corruption=True in "
-        'Python, option("ignoreCorruption", "true") in Spark, --ignore-corruption on a command line.',
+        next_step=f"Let a maintainer set the file aside{aside}.{other} Or read without what does not fit: "
+        + either('ignore_corruption=True, in Spark option("ignoreCorruption", "true").', "--ignore-corruption."),
     )
 
 

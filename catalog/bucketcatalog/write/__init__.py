@@ -11,6 +11,7 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     targets        which version an update, delete or purge is about
     references     data references as bytes and as text, and who may name data again
     parents        parents that have to exist
+    naming         names of what rows belong to as its ids
     data_paths     paths of data that lies in the catalog
     draft          the events of a transaction, checked and numbered
     tags           what has to be said of a tag, if anything

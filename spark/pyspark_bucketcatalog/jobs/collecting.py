@@ -47,6 +47,7 @@ from bucketcatalog.state.shares import Share
 from bucketcatalog.write.writer import Writer
 
 from ..executors import CatalogPlace, ended_shares, every_share, frame, on_executors, packed_rows, read_states, sent
+from ..failing import ours_first
 
 # No column of a table begins with an underscore.
 _LIVE, _OWNS, _NEEDED, _STATE, _GONE, _LEFT, _SAID = "_live", "_owns", "_needed", "_state", "_gone", "_left", "_said"
@@ -224,7 +225,8 @@ def _deletion(deleter: Deleter, names: Sequence[str], *, dry_run: bool) -> Any:
         for batch in batches:
             if len(batch):
                 rows = pa.Table.from_batches([batch])
-                deletions = deleter.delete(rows.select(list(names)), dry_run=dry_run)
+                with ours_first():
+                    deletions = deleter.delete(rows.select(list(names)), dry_run=dry_run)
                 gone, left = pa.array(deletions.gone), pa.array(deletions.is_left)
                 why = pc.if_else(left, "; ".join(deletions.reasons), "; ".join(deletions.problems))
                 said = pc.if_else(gone, pa.scalar(None, pa.string()), why)

@@ -117,7 +117,7 @@ def frame_of(spark: SparkSession, relation: Relation, natively: Natively) -> Dat
         raise InvalidOption(
             f"Table {relation.options.table!r} cannot be read natively: {why or lies_in_none}.",
             next_step="Leave out native=True. Where the rows are merged in no file yet, or too much lies over these: "
-            f"bucketcatalog checkpoint {relation.options.path} --all-writers.",
+            f"pyspark_bucketcatalog.jobs.checkpoint(spark, {relation.options.path!r}).",
         )
     if why:
         _log.warning("Table %r is read through Python: %s.", relation.options.table, why)

@@ -300,4 +300,5 @@ class RefusedStreamReader(DataSourceStreamReader):
     def _refuse(self, *asked: Any) -> Any:
         raise self._error
 
-    initialOffset = latestOffset = getDefaultReadLimit = partitions = read = commit = _refuse  # noqa: N815
+    _any: Any = _refuse
+    initialOffset = latestOffset = getDefaultReadLimit = partitions = read = commit = _any  # noqa: N815

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from bucketcatalog import InvalidOption, StaleBatch
 
+from ..failing import ours_first
 from .parts import PartsWrite, plan_parts
 from .write import Write, plan_write
 
@@ -40,10 +41,12 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, write: Write | PartsWrite) -> None:
         self._write = write
 
+    @ours_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Put the rows of one task."""
         return Written(self._write.put(iterator))
 
+    @ours_first()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what the tasks have put, once; nothing where that is nothing, unless an application numbers it."""
         shares = _shares(messages)
@@ -60,6 +63,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, write: Write | PartsWrite) -> None:
         self._write = write
 
+    @ours_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Put the rows of one task."""
         context = TaskContext.get()
@@ -74,6 +78,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             raise InvalidOption("Spark does not say of which query this batch is.", next_step="Give the query a txnAppId.")
         return self._write.of_application(query)
 
+    @ours_first()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit what the tasks have put, once; ``StaleBatch`` where a later batch of the query was committed already."""
         shares = _shares(messages)

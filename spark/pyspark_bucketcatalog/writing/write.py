@@ -153,7 +153,7 @@ def asked_of(given: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
     if overwrite:
         raise InvalidOption(
             f"The table {asked.table!r} cannot be overwritten as a whole: its history would seem to end.",
-            next_step='Write with mode("append"); bucketcatalog restore puts a table back to what it was.',
+            next_step='Write with mode("append"); Catalog.restore puts a table back to what it was.',
         )
     return asked
 

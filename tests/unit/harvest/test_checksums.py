@@ -244,7 +244,7 @@ def test_sources_that_are_not_read_refuse(catalog: Catalog) -> None:
     bucket = S3Source(ListInventory([listed("a")]))
     for source, dry_run in ((bucket, False), (bucket, True), (ListSource([("a", "1")]), False)):
         assert not is_read(source)
-        with pytest.raises(InvalidOption, match=r"is not read for checksums.*store's own checksums come with --metadata"):
+        with pytest.raises(InvalidOption, match=r"is not read for checksums.*store's own checksums come with metadata=True"):
             harvest(catalog, source, checksum=True, dry_run=dry_run)
     assert catalog.databases() == []
 

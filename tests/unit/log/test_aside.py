@@ -81,7 +81,7 @@ def test_checkpoints_count_that_name_what_is_set_aside_and_no_others(world: Worl
 def test_its_writer_opens_again_and_others_follow(world: World) -> None:
     name = newest(world, "w")
     data = spoil(world, name)
-    with pytest.raises(BucketCatalogError, match="set-aside"):
+    with pytest.raises(BucketCatalogError, match="set_aside="):
         world.writer("w")
     set_aside(world, name)
     with world.writer("w") as w:

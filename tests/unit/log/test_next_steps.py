@@ -13,7 +13,7 @@ from ...kit.repairing import done, repair
 from ...kit.spoiling import SPOILT, in_turns, newest, spoil
 from ...kit.world import World, names, obj
 
-_OFFERED = re.compile(r"bucketcatalog repair CATALOG --set-aside (\S+) --yes")
+_OFFERED = re.compile(r"catalog\.repair\(set_aside=\['(\S+?)'\], dry_run=False\)")
 
 
 def said(world: World) -> BucketCatalogError:
@@ -75,6 +75,6 @@ def test_nothing_is_offered_to_be_set_aside_of_a_checkpoint_or_a_segment() -> No
         world.store.delete(name)
         world.store.put(name, b"\n")
         error = said(world)
-        assert name in error.message and "set-aside" not in error.next_step and "bucketcatalog repair" in error.next_step
+        assert name in error.message and "set_aside" not in error.next_step and "catalog.repair()" in error.next_step
     with pytest.warns(CatalogWarning):
         assert "m2" in names(world.snapshot(ignore_corruption=True))

@@ -179,7 +179,7 @@ def test_what_another_release_commits_all_the_same_comes_to_light(world: World, 
     assert "late" in names(world.snapshot(version=f"old@{committed.revision}"))
     assert "late" in names(world.catalog().database("default").of_trusted().look())  # as who deletes sees it
     (told,) = [finding for finding in world.catalog().verify() if finding.code == "BEHIND_A_SEAL"]
-    assert told.file.startswith("old/default/transactions/") and "--all-writers" in told.remedy
+    assert told.file.startswith("old/default/transactions/") and "checkpoint(scope='all')" in told.remedy
     start = world.snapshot().cut
     world.writer(COMPACTOR).checkpoint(scope="all")
     assert not [finding for finding in world.catalog().verify() if finding.code == "BEHIND_A_SEAL"]
@@ -227,7 +227,7 @@ def test_a_forked_writer_has_to_be_joined_first(world: World) -> None:
     world.clock.tick(HOUR)
     with pytest.raises(InvalidOption, match="is forked") as told:
         retire(world, "old")
-    assert "--join" in told.value.next_step
+    assert "join=[" in told.value.next_step
 
 
 def test_who_is_not_there_and_who_speaks_for_others_are_refused_by_name(world: World) -> None:

@@ -178,3 +178,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Past:
     world = World()
     keep_time(world, monkeypatch)
     return Past(world, 4).go_on(12)
+
+
+def prefix_of(name: str, start: str, depth: int) -> str:
+    *directories, _ = name[len(start) :].split("/")
+    return start + "".join(f"{each}/" for each in directories[:depth])

@@ -12,8 +12,7 @@ from bucketcatalog.questions.history import _MOST_TIMES
 
 from ...kit.pruning import GRACE, keep_time, old_history, prune
 from ...kit.world import BUCKET, DAY, HOUR, MINUTE, OTHER, SECOND, START, World, bucket, obj, time_at
-from .conftest import NAME_OF, Past, objects_of
-from .test_usage import prefix_of
+from .conftest import NAME_OF, Past, objects_of, prefix_of
 
 
 def counted(past: Past, at: int, place: dict[str, Any], depth: int | None) -> dict[tuple[str, ...], tuple[int, int]]:

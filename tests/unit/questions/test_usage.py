@@ -16,7 +16,7 @@ from bucketcatalog.questions import cost, du
 from bucketcatalog.questions.grouping import last_components, prefixes
 
 from ...kit.world import BUCKET, DAY, OTHER, OWNER, World, bucket, obj
-from .conftest import BUCKETS, NAME_OF, Key, Past, Row, objects_of
+from .conftest import BUCKETS, NAME_OF, Key, Past, Row, objects_of, prefix_of
 
 PLACES = [
     {},
@@ -45,11 +45,6 @@ def counted(rows: dict[Key, Row], group: Any) -> list[tuple[Any, ...]]:
 def told(found: pa.Table, *columns: str) -> list[tuple[Any, ...]]:
     rows = found.select([*columns, "objects", "bytes"]).to_pylist()
     return sorted(tuple(row.values()) for row in rows if row["objects"])
-
-
-def prefix_of(name: str, start: str, depth: int) -> str:
-    *directories, _ = name[len(start) :].split("/")
-    return start + "".join(f"{each}/" for each in directories[:depth])
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

@@ -48,7 +48,9 @@ class TestCommitting:
 
         assert times == [world.clock.now + n for n in range(5)]
 
-    def test_a_transaction_without_events_commits_nothing_unless_an_application_numbers_it(self, world: World, writer: Writer) -> None:
+    def test_a_transaction_without_events_commits_nothing_unless_an_application_numbers_it(
+        self, world: World, writer: Writer
+    ) -> None:
         kept = [info.name for info in world.store.list("")]
         nothing = pa.table({name: pa.array([], pa.string()) for name in ("owner", "bucket_id", "name")})
         for calls in ([], [("put", [])], [("put", nothing), ("delete", nothing)]):

@@ -136,7 +136,7 @@ class TestRefused:
         world.writer("v").unpin("x")
         with pytest.raises(NotFound) as error:
             world.writer("v").unpin("x")
-        assert "bucketcatalog pin CATALOG" in error.value.next_step
+        assert "snapshot.scan('pins')" in error.value.next_step
 
     def test_a_cut_behind_the_horizon_is_refused_also_one_that_a_tag_keeps(
         self, world: World, writer: Writer, monkeypatch: pytest.MonkeyPatch

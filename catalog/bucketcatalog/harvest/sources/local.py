@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from ... import clock
 from ...errors import AccessDenied, InvalidName, SourceNotFound
+from ...wording import either
 from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
 from ..source import (
@@ -87,7 +88,10 @@ class LocalSource:
         except UnicodeDecodeError:
             name = ""
         if not name or len(self._root) > MAX_NAME_BYTES:
-            raise InvalidName(f"{self._root!r} cannot be the name of a bucket.", next_step="Name the bucket with --bucket.")
+            raise InvalidName(
+                f"{self._root!r} cannot be the name of a bucket.",
+                next_step=f"Name the bucket with {either('bucket=', '--bucket')}.",
+            )
         return name
 
     @property
@@ -115,7 +119,7 @@ class LocalSource:
         if here is not None and there is not None and not here.is_as(there):
             raise SourceNotFound(
                 f"{os.fsdecode(self._root)!r} on {here.host} is another directory than on {there.host}.",
-                next_step=f"Mount there what {there.host} has, or harvest with executors on that machine alone: --master 'local[*]'.",
+                next_step=f"Mount there what {there.host} has, or harvest with executors on that machine alone: master local[*].",
             )
 
     def divide(self, within: NameRange, parts: int) -> list[bytes]:

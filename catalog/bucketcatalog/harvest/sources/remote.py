@@ -18,6 +18,7 @@ from ...errors import AccessDenied, BucketCatalogError, InvalidName, NotFound, S
 from ...model.tables import TIMESTAMP
 from ...store import Store
 from ...store.remote_files import RemoteFiles, modified_us
+from ...wording import either
 from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
 from ..source import BATCH_ROWS, MAX_NAME_BYTES, Changed, EntryError, Report, Reporter, own_source
@@ -62,7 +63,9 @@ class RemoteSource:
         host, slash, rest = path.partition("/")
         name = f"{host.rpartition('@')[2]}{slash}{rest}" or self._files.protocol
         if len(name.encode(errors="replace")) > MAX_NAME_BYTES:
-            raise InvalidName(f"{name!r} cannot be the name of a bucket.", next_step="Name the bucket with --bucket.")
+            raise InvalidName(
+                f"{name!r} cannot be the name of a bucket.", next_step=f"Name the bucket with {either('bucket=', '--bucket')}."
+            )
         return name
 
     @property

@@ -18,6 +18,7 @@ from ...model.keys import lower_bound
 from ...parallel import ahead
 from ...store import Store
 from ...store.inventory import Inventory, ListedPage, Span
+from ...wording import either
 from ..mapping import OBJECT_VERSIONS, names_of
 from ..ranges import ALL_NAMES, NameRange
 from ..scope import Scope
@@ -173,9 +174,9 @@ class S3Source:
         except AccessDenied as error:
             raise AccessDenied(
                 error.message,
-                next_step="Check the credentials of the source (--source-option, source_options or the environment), and that they may "
-                "list the bucket (s3:ListBucket, s3:ListBucketVersions) and, where asked for, read objects and tags (s3:GetObject, "
-                "s3:GetObjectTagging; where the bucket has versions s3:GetObjectVersion, s3:GetObjectVersionTagging).",
+                next_step=f"Check the credentials of the source ({either('source_options', '--source-option')} or the environment), and "
+                "that they may list the bucket (s3:ListBucket, s3:ListBucketVersions) and, where asked for, read objects and tags "
+                "(s3:GetObject, s3:GetObjectTagging; where the bucket has versions s3:GetObjectVersion, s3:GetObjectVersionTagging).",
             ) from error
 
 

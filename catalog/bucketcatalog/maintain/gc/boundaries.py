@@ -20,6 +20,7 @@ from ...model.cuts import Cut, Head, Ref
 from ...model.tables import Table
 from ...model.times import shown_age
 from ...query.snapshot import Snapshot
+from ...wording import either
 from ...write.writer import Writer
 from .judge import Ends, Forked, Held
 
@@ -170,7 +171,7 @@ def check_grace(grace: int, *, force: bool) -> None:
         safe = shown_age(limits.SAFE_COLLECTION_GRACE)
         raise InvalidOption(
             f"What ended {shown_age(grace)} ago may be in use: readers and writers count on {safe}.",
-            next_step=f"Give an age of {safe} or more, or --force where nobody reads or writes.",
+            next_step=f"Give an age of {safe} or more, or {either('force=True', '--force')} where nobody reads or writes.",
         )
 
 

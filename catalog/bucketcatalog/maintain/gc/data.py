@@ -30,6 +30,7 @@ from ...store import LocalStore, Store, open_store
 from ...store.object_names import check_name
 from ...store.secrets import public_url
 from ...store.tickets import is_carried, missing, redeemed, ticket_for
+from ...wording import either
 from ...write.data_paths import is_data_path
 
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"
@@ -139,7 +140,7 @@ class DataPlace:
         if text is None and options:
             raise InvalidOption(
                 f"{', '.join(sorted(options))} would be options of the store that data lies in, and nothing says where that is.",
-                next_step="Say where data lies too, by --data-url or data_url.",
+                next_step=f"Say where data lies too, by {either('data_url', '--data-url')}.",
             )
         return None if text is None else cls.open(text, options, catalog)
 

@@ -35,6 +35,7 @@ from ...parallel import in_order
 from ...query.snapshot import Snapshot
 from ...state.plan import Part
 from ...store.base import ObjectInfo, Store, UnfinishedPut
+from ...wording import either
 from ...write.data_paths import is_data_path
 from .boundaries import KnownBoundaries
 from .data import DataPlace, Template
@@ -56,7 +57,8 @@ def abandoned(store: Store, older_than: int, *, below: str | None = None, force:
     if older_than < limits.UNFINISHED_PUT_AGE and not force:
         raise InvalidOption(
             f"Puts that began {shown_age(older_than)} ago may be under way.",
-            next_step=f"Give an age of {shown_age(limits.UNFINISHED_PUT_AGE)} or more, or --force where no writer runs.",
+            next_step=f"Give an age of {shown_age(limits.UNFINISHED_PUT_AGE)} or more, "
+            f"or {either('force=True', '--force')} where no writer runs.",
         )
     before = store.now_us(below) - older_than
     return (put for put in store.unfinished_puts() if put.begun_us < before and is_of_a_catalog(put.name))

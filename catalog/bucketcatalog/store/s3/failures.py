@@ -34,6 +34,7 @@ from ...errors import (
 )
 from ...model.names import role_of
 from ...model.paths import writer_of
+from ...wording import either
 
 _CREDENTIALS = (
     boto.NoCredentialsError,
@@ -54,7 +55,6 @@ _NETWORK = (
 )
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
 DENIED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
-_OWN_ID = "; a writer puts below its own id only, so name the one that these credentials are for: writer, or --writer"
 _OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
 _NOT_TAKEN = {"RequestTimeout", "BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"} | {
     "InvalidPart",  # what completes an upload was damaged on its way: no checksum of it is asked for
@@ -172,4 +172,5 @@ def role_for(doing: str, name: str) -> str:
     if doing not in _CHANGING:
         return "reader (or any other) of this catalog"
     writer = writer_of(name)
-    return f"{role_of(writer)} for {writer!r}{_OWN_ID}"
+    own = f"name the one that these credentials are for: {either('writer=', '--writer')}"
+    return f"{role_of(writer)} for {writer!r}; a writer puts below its own id only, so {own}"

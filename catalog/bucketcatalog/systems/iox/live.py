@@ -26,6 +26,7 @@ from ...errors import CorruptionError, InvalidOption
 from ...model.arrays import Mask, Positions, one_chunk
 from ...query.row_tests import Comparison
 from ...query.snapshot import Snapshot
+from ...wording import either
 from ...write.transaction import WriteTransaction
 from . import SYSTEM
 from .errors import KeyConflict
@@ -120,7 +121,10 @@ class Live:
         if found is None:
             raise CorruptionError(
                 f"Nothing says which columns {path} has: the row of iox.schemas is lost.",
-                next_step="Make it anew from the file: bucketcatalog iox rebuild --adopt --yes.",
+                next_step="Make it anew from the file: "
+                + either(
+                    "systems.iox.rebuild.rebuild(catalog, adopt=True, dry_run=False).", "bucketcatalog iox rebuild --adopt --yes."
+                ),
             )
         return found
 

@@ -19,6 +19,7 @@ from ...model.widening import cast, widened
 from ...query.row_tests import RowTest
 from ...store.base import Store
 from ...store.elsewhere import ObjectFile, local_path
+from ...wording import either
 from .errors import DataMissing, SchemaConflict
 from .files import CHUNK, CLOCK, About
 from .names import BEGINS
@@ -237,8 +238,13 @@ def _check(file: Any, part: FilePart, table: str) -> None:
         raise CorruptionError(
             f"{part.path} says that it is chunk {says.chunk!r} in partition {says.partition!r} of data table {says.table!r}, or has other "
             f"numbers of rows and row groups than {part.rows} and {part.of_groups}.",
-            next_step="Put back what was there, or remove the file: bucketcatalog iox remove.",
+            next_step=_put_back(),
         )
+
+
+def _put_back() -> str:
+    remove = either("cat.data(TABLE).remove([FILE])", "bucketcatalog iox remove")
+    return f"Put back what was there, or remove the file: {remove}."
 
 
 @contextmanager
@@ -249,7 +255,9 @@ def _reading(path: str) -> Iterator[None]:
     except (FileNotFoundError, ObjectNotFound) as error:
         raise DataMissing(
             f"{path} is not there: it was collected since, or deleted by somebody.",
-            next_step="Read a newer version; where it should be there, bucketcatalog iox verify says what is missing.",
+            next_step="Read a newer version; where it should be there, "
+            + either("systems.iox.verify.verify(catalog)", "bucketcatalog iox verify CATALOG")
+            + " says what is missing.",
         ) from error
     except MemoryError:
         raise
@@ -260,5 +268,5 @@ def _reading(path: str) -> Iterator[None]:
             raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}.", next_step="Read it again.") from error
         raise CorruptionError(
             f"{path} cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}.",
-            next_step="Put back what was there, or remove the file: bucketcatalog iox remove.",
+            next_step=_put_back(),
         ) from error

@@ -80,7 +80,7 @@ def _added(table: str, known: tuple[pa.Field, Seen] | None, field: pa.Field, by:
         raise SchemaConflict(
             f"Column {field.name!r} of data table {table!r} is {known[0].type} in {known[1].path} and {field.type} in {by.path}, "
             "and neither holds the other without loss.",
-            next_step="Leave the later one out, by onSchemaConflict=skip in Spark and on_schema_conflict in Python, or write one anew.",
+            next_step="Leave the later one out, by on_schema_conflict='skip', in Spark onSchemaConflict, or write one anew.",
         )
     return pa.field(field.name, both), known[1] if both == known[0].type else by
 

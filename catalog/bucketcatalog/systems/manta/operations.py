@@ -17,6 +17,7 @@ from ...errors import InvalidOption
 from ...model.coerce import storage_row
 from ...model.names import writer_id
 from ...model.times import Age, datetime_of
+from ...wording import either
 from ...write.derived_ids import ids_of
 from ...write.given import GivenRows
 from ...write.intake import checked_rows
@@ -127,7 +128,7 @@ class Manta:
             if only_empty and len(inside.rows):
                 raise BucketNotEmpty(
                     f"The bucket {name!r} of owner {owner} has objects.",
-                    next_step="Delete its objects first, or it with them: only_empty=False (--with-objects).",
+                    next_step="Delete its objects first, or it with them: " + either("only_empty=False.", "--with-objects."),
                 )
             event = Event("delete", "buckets", {**key, "_version": bucket["_version"]})
             return Decision([event], lambda commit: 1)

@@ -18,6 +18,7 @@ from ...clock import monotonic
 from ...errors import InvalidOption
 from ...model.names import names_given, writer_id
 from ...query.snapshot import Snapshot
+from ...wording import either
 from .commits import Commits, Decision, Event, Operation
 from .errors import NotPlacedHere
 from .known import Known, Row
@@ -184,7 +185,8 @@ def _elsewhere(row: Mapping[str, Any], me: str) -> NotPlacedHere:
             f"Node {row['node']} is on its way from {row['writer']!r} to {row['given_to']!r}.",
             next_step=f"Let {row['given_to']!r} take it, or {row['writer']!r} take it back.",
         )
+    writer = row["writer"]
     return NotPlacedHere(
-        f"Node {row['node']} belongs to {row['writer']!r}, not to {me!r}.",
-        next_step=f"Ask the node that commits as {row['writer']!r}; on a command line, --writer {row['writer']}.",
+        f"Node {row['node']} belongs to {writer!r}, not to {me!r}.",
+        next_step=f"Ask the node that commits as {writer!r}{either('', f': --writer {writer}')}.",
     )

@@ -16,6 +16,7 @@ import pyarrow.json as pj
 
 from ...errors import InvalidRows
 from ...model.arrays import one_chunk
+from ...wording import either
 from .postgres import TYPES, RfdTable, shown_key
 
 EMPTY, NULL_VALUES = "empty lists and maps", "NULL values of headers"
@@ -99,7 +100,8 @@ def refuse(table: RfdTable, rows: pa.Table) -> None:
         return
     row = rows.slice(at, 1).to_pylist()[0]
     why = row["wrong"]
-    others = ', or give hstore_nulls="empty" (--empty-nulls), which makes empty text of it' if why.endswith("NULL value") else ""
+    empty = either('hstore_nulls="empty"', "--empty-nulls")
+    others = f", or give {empty}, which makes empty text of it" if why.endswith("NULL value") else ""
     raise InvalidRows(
         f"A row of {table.name} is none that a catalog can hold: its {why} ({shown_key(table, row)}).",
         next_step=f"Change or remove it there with SQL{others}; an import that is run again goes on where this one ended.",

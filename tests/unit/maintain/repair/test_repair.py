@@ -63,7 +63,7 @@ class TestForks:
     def test_a_fork_is_joined_where_its_writer_is_named(self, world: World) -> None:
         expected = names(world.snapshot())
         (action,) = repair(world, dry_run=False).actions
-        assert (action.what, action.subject, action.done) == ("join", "w", False) and "--join w" in action.obstacle
+        assert (action.what, action.subject, action.done) == ("join", "w", False) and "join=['w']" in action.obstacle
         with pytest.raises(ForeignBranch):
             world.writer("w")
         assert not repair(world, join=["w"]).actions[0].done
@@ -102,7 +102,7 @@ class TestTheFuture:
 
     def test_a_commit_from_the_future_is_voided_where_it_is_named(self, world: World) -> None:
         (action,) = repair(world, dry_run=False).actions
-        assert (action.what, action.subject, action.done) == ("void", "w@1", False) and "--void w@1" in action.obstacle
+        assert (action.what, action.subject, action.done) == ("void", "w@1", False) and "void=['w@1']" in action.obstacle
         assert names(world.snapshot()) == ["base", "future"]
         assert not repair(world, void=["w@1"]).actions[0].done
         assert done(repair(world, void=["w@1"], dry_run=False)) == [("void", "w@1")]
@@ -161,7 +161,7 @@ class TestTheRepairersOwnFork:
         assert names(world.snapshot(strict=True)) == [name for name in before if name != "w3"] and errors(world) == []
         assert repair(world, dry_run=False).actions == ()
 
-    @pytest.mark.parametrize(("join", "obstacle"), [([], "Give --join maintainer-1"), (["maintainer-1"], "Wait for")])
+    @pytest.mark.parametrize(("join", "obstacle"), [([], "Give join=['maintainer-1']"), (["maintainer-1"], "Wait for")])
     def test_what_it_has_to_commit_waits_until_then(self, world: World, join: list[str], obstacle: str) -> None:
         if join:
             world.clock.tick(2 * MINUTE - HOUR)
@@ -182,8 +182,8 @@ class TestTheRepairersOwnFork:
     def test_a_branch_that_ends_in_the_future_is_joined_once_that_is_voided(self, world: World) -> None:
         for dry_run in (True, False):
             void, join = (a for a in repair(world, join=["w"], dry_run=dry_run).actions if a.subject != "maintainer-1")
-            assert (join.what, join.subject, join.done) == ("join", "w", False) and "--void w@2" in join.obstacle
-            assert (void.what, void.subject, void.done) == ("void", "w@2", False) and "--void w@2" in void.obstacle
+            assert (join.what, join.subject, join.done) == ("join", "w", False) and "void=['w@2']" in join.obstacle
+            assert (void.what, void.subject, void.done) == ("void", "w@2", False) and "void=['w@2']" in void.obstacle
 
     @pytest.mark.parametrize("is_forked", [False, True])
     def test_its_own_commit_from_the_future_is_voided_by_another_maintainer(self, is_forked: bool) -> None:

@@ -41,7 +41,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(world: World) -> N
     spoil(world, name)
     before = listed(world.store)
     (lost,) = repair(world, dry_run=False).lost
-    assert lost.file == name and f"bucketcatalog repair CATALOG --set-aside {name} --yes" in lost.remedy
+    assert lost.file == name and f"catalog.repair(set_aside=[{name!r}], dry_run=False)" in lost.remedy
     (action,) = repair(world, set_aside=[name]).actions
     assert (action.what, action.subject, action.obstacle, action.done) == ("set aside", name, "", False) and action.why
     assert listed(world.store) == before

@@ -93,7 +93,7 @@ def test_verify_says_so_of_the_table_and_calls_nothing_damaged(world: World) -> 
     assert (
         finding.file == "lab.r" and "compactor-1/" in finding.message and "as mallory@0 has defined it first" in finding.message
     )
-    assert "--set-aside" in finding.remedy
+    assert "set_aside=" in finding.remedy
 
 
 def test_repair_drops_no_checkpoint_and_setting_the_definition_aside_mends_it(world: World) -> None:
@@ -150,7 +150,7 @@ def test_whose_rows_do_not_fit_is_told_who_defined_the_table_and_is_not_set_asid
     """It may be the definition that is bad; a single file can be set aside all the same."""
     with pytest.raises(IncompatibleTable) as stopped:
         rows(world.snapshot(), "lab.r")
-    assert "bucketcatalog repair CATALOG --set-aside mallory@0 --yes --force" in stopped.value.next_step
+    assert "catalog.repair(set_aside=['mallory@0'], force=True, dry_run=False)" in stopped.value.next_step
     (name,) = {finding.file for finding in errors(world) if finding.code == "MISFIT_EVENTS"}
     with pytest.raises(InvalidOption, match="Nothing of the writer 'alice' is bad"):
         repaired(world, set_aside=[paths.writer_of(name)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bucketcatalog import CorruptionError, MissingObject
-from bucketcatalog.maintain.verify.findings import SORTS
+from bucketcatalog.maintain.verify.findings import sorts
 
 from ....kit.corrupting import DAMAGES, Specimen
 from ....kit.pruning import GRACE, checkpoint, damage, old_history, own_checkpoint, prune, pruned_with_a_tag, put, verified
@@ -35,7 +35,7 @@ def test_a_tags_checkpoint_that_is_gone_is_named_by_its_place_by_readers_and_ver
     place = "maintainer-1/default/transactions/" + "0" * 20
     with pytest.raises(MissingObject, match=f"{place} .*'early'") as missed:
         names(world.snapshot(version="early"))
-    assert "copy of the store" in missed.value.next_step and "early --drop" in missed.value.message
+    assert "copy of the store" in missed.value.next_step and "drop_tag('early')" in missed.value.message
     assert [(f.code, f.file) for f in verified(world) if f.severity.value == "error"] == [("MISSING_CHECKPOINT", place)]
     made = world.catalog().repair(writer="maintainer-1", clock=world.clock)
     assert made.actions == () and [f.file for f in made.lost] == [place]
@@ -161,4 +161,4 @@ def test_segments_of_a_lost_checkpoint_are_left_for_repair_which_makes_it_again(
 
 def test_the_remedies_for_files_that_something_may_rest_on_invite_nobody_to_delete_them() -> None:
     for code in ("UNMARKED_CHECKPOINT", "UNREFERENCED_SEGMENT"):
-        assert SORTS[code].remedy.startswith("Leave it to prune:")
+        assert sorts()[code].remedy.startswith("Leave it to prune:")

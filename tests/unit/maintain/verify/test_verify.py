@@ -23,7 +23,7 @@ from bucketcatalog.format.transactions import encode_transaction
 from bucketcatalog.log.files import LogFiles
 from bucketcatalog.maintain.verify import report, walk
 from bucketcatalog.maintain.verify.deep import differing_keys
-from bucketcatalog.maintain.verify.findings import SORTS, Finding, Severity, unreadable
+from bucketcatalog.maintain.verify.findings import Finding, Severity, sorts, unreadable
 from bucketcatalog.model import paths
 from bucketcatalog.model.cuts import Cut
 from bucketcatalog.model.facts import Facts
@@ -401,13 +401,13 @@ def test_two_states_differ_in_just_the_keys_that_say_different_things(world: Wor
 
 
 def test_what_repair_has_listed_as_lost_does_not_send_anybody_to_repair() -> None:
-    for code, sort in SORTS.items():
+    for code, sort in sorts().items():
         finding = Finding(code, "file", "It is gone.")
-        assert finding.remedy == sort.remedy.replace("FILE", "file") and "repair CATALOG says" not in finding.as_lost().remedy
+        assert finding.remedy == sort.remedy.replace("FILE", "file") and "repair() says" not in finding.as_lost().remedy
 
 
 def test_every_code_has_a_remedy_of_one_line() -> None:
-    assert all(code.isupper() and "\n" not in sort.remedy and sort.remedy.endswith(".") for code, sort in SORTS.items())
+    assert all(code.isupper() and "\n" not in sort.remedy and sort.remedy.endswith(".") for code, sort in sorts().items())
 
 
 def test_what_was_found_before_reading_fails_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,7 +289,7 @@ class TestPartialLoss:
         """What an operator does: what errors say, until the log can be read, and then take in what is not named; what was set aside."""
         aside = set()
         while (wrong := _wrong_with_log(found)) is not None:
-            said = re.search(r"--set-aside (\S+\.txn) ", wrong.next_step)
+            said = re.search(r"set_aside=\['(\S+\.txn)'\]", wrong.next_step)
             assert said is not None, wrong
             Catalog(found).repair(set_aside=[said[1]], dry_run=False, force=True)
             aside.add(said[1])

@@ -454,7 +454,7 @@ def test_who_takes_a_data_table_for_a_table_is_told_what_it_is(lake: Lake) -> No
     for name in (f"data.{TABLE}", "data.other"):
         with pytest.raises(UnknownTable, match="are data tables") as told:
             lake.catalog().restore(name, timestamp="@0", writer="maintainer-1", dry_run=False)
-        assert "iox files" in told.value.next_step
+        assert "snapshot.scan('iox.parquet_files')" in told.value.next_step
 
 
 def test_a_clone_tells_that_the_files_are_not_in_it_and_has_them_once_they_are_copied(lake: Lake) -> None:

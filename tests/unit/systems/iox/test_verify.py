@@ -17,7 +17,7 @@ from bucketcatalog.cli import run
 from bucketcatalog.store import Store
 from bucketcatalog.store.faults import Counting
 from bucketcatalog.systems.iox.files import FILES, SAYS, SCHEMAS
-from bucketcatalog.systems.iox.findings import SORTS, Finding, Severity
+from bucketcatalog.systems.iox.findings import Finding, Severity, sorts
 from bucketcatalog.systems.iox.predicates import PREDICATES
 from bucketcatalog.systems.iox.statistics import TABLE as STATISTICS
 from bucketcatalog.systems.iox.verify import verify
@@ -215,7 +215,7 @@ def test_nothing_is_written_and_without_deep_no_file_is_opened() -> None:
 
 
 def test_every_finding_says_what_to_do() -> None:
-    for code, sort in SORTS.items():
+    for code, sort in sorts().items():
         assert sort.remedy.endswith(".") and str(Finding(code, "f", "M.")).startswith(f"{sort.severity.value} {code} f: M. ")
 
 

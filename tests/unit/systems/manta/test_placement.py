@@ -283,7 +283,7 @@ class TestMoving:
     ) -> None:
         with pytest.raises(NotPlacedHere, match="belongs to 'node-1'") as caught:
             other.placement.take(0)
-        assert "--writer node-1" in caught.value.next_step
+        assert "the node that commits as 'node-1'" in caught.value.next_step
         for change in (partial(node.placement.take, 0), partial(node.placement.give, 0, "node-1")):
             with pytest.raises(InvalidOption, match="'node-1' has node 0 already"):
                 change()
