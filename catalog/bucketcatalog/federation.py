@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -194,15 +195,20 @@ class Federation:
         table: str | None = None,
         start: Time | None = None,
         end: Time | None = None,
+        columns: Sequence[str] | None = None,
         where: Condition | None = None,
+        bucket: str | None = None,
+        owner: str | uuid.UUID | None = None,
+        prefix: str | None = None,
+        pre_images: bool | Sequence[str] = False,
         ignore_set_aside: bool = False,
         ignore_corruption: bool = False,
         **options: Any,
     ) -> SideBySide:
         """Every event of a table of each that has it, as ``Catalog.changes``, between times or versions of ``Snapshots``.
 
-        They are in order within a catalog.
-        ``where`` can have ``_catalog`` beside columns of the key.
+        They are in order within a catalog. ``columns`` and ``where`` can have ``_catalog``, beside columns of the key. A ``bucket`` is
+        that of each that has one of the name.
         """
         refuse_options("changes", options)
         span = span_of(start, end)
@@ -210,9 +216,14 @@ class Federation:
         return self._between(
             lambda member, **asked: member.changes(ignore_set_aside=ignore_set_aside, **asked),
             table,
+            columns,
             where,
             database=database,
             ends=span,
+            bucket=bucket,
+            owner=owner,
+            prefix=prefix,
+            pre_images=pre_images,
             ignore_corruption=ignore_corruption,
         )
 
@@ -223,21 +234,31 @@ class Federation:
         table: str | None = None,
         start: Time | None = None,
         end: Time | None = None,
+        columns: Sequence[str] | None = None,
         where: Condition | None = None,
+        bucket: str | None = None,
+        owner: str | uuid.UUID | None = None,
+        prefix: str | None = None,
+        pre_images: bool | Sequence[str] = False,
         ignore_corruption: bool = False,
         **options: Any,
     ) -> SideBySide:
         """The net difference of a table of each that has it, as ``Catalog.diff``, between times or versions of ``Snapshots``.
 
-        ``where`` is as of ``changes``.
+        ``columns``, ``where`` and ``bucket`` are as of ``changes``.
         """
         refuse_options("diff", options)
         return self._between(
             lambda member, **asked: member.diff(**asked),
             table,
+            columns,
             where,
             database=database,
             ends=span_of(start, end),
+            bucket=bucket,
+            owner=owner,
+            prefix=prefix,
+            pre_images=pre_images,
             ignore_corruption=ignore_corruption,
         )
 
@@ -245,15 +266,19 @@ class Federation:
         self,
         read: Callable[..., Changes | Diff | LookedUp],
         table: str | None,
+        columns: Sequence[str] | None,
         where: Condition | None,
         *,
         database: str | None,
         ends: tuple[Moment, Moment],
         ignore_corruption: bool,
+        **of: Any,
     ) -> SideBySide:
-        conditions, chosen = of_catalogs(asked_for(None, where)[1], self.names)
+        names, held = asked_for(columns, where)
+        conditions, chosen = of_catalogs(held, self.names)
         first, last = map(self._of_each, ends)
-        of = {} if table is None else {"table": table}  # which one it is otherwise is for the catalogs to say
+        if table is not None:  # which one it is otherwise is for the catalogs to say
+            of["table"] = table
         found = self.resolve_database(database, ignore_corruption=ignore_corruption)
         reads = of_those_with(
             {name: self._by_name[name] for name in chosen},
@@ -267,7 +292,7 @@ class Federation:
                 **of,
             ),
         )
-        return SideBySide(next(iter(reads.values())).table.name, reads)
+        return SideBySide(next(iter(reads.values())).table.name, reads, names)
 
     def data(self, table: str, *, database: str | None = None) -> FederatedData:
         """The data table of that name in those that have it, to be scanned."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import pyarrow as pa
 
-from ..errors import BucketCatalogError, InvalidOption, InvalidVersion, UnknownTable
+from ..errors import BucketCatalogError, InvalidOption, InvalidVersion, NotFound, UnknownTable
 from ..model.times import looks_like_time
 from ..parallel import in_order
 from ..state.conditions import Where, listed
@@ -28,6 +28,12 @@ _AT_ONCE = 16
 """Catalogs that are asked at once; each asks its own store for several things at once."""
 Of = TypeVar("Of")
 Made = TypeVar("Made")
+
+
+class _Lacking(NamedTuple):
+    """That a catalog has not what it was asked about."""
+
+    why: BucketCatalogError
 
 
 @contextmanager
@@ -65,19 +71,23 @@ def of_each(members: Mapping[str, Of], make: Callable[[str, Of], Made]) -> dict[
 
 
 def of_those_with(members: Mapping[str, Of], make: Callable[[str, Of], Made]) -> dict[str, Made]:
-    """The same of the members that have the table that ``make`` is about; ``UnknownTable`` where none has it."""
+    """The same of the members that have the table, and the bucket by its name, that ``make`` is about.
 
-    def made(name: str, member: Of) -> Made | UnknownTable:
+    ``UnknownTable``, or ``NotFound`` for the bucket, where none has it.
+    """
+
+    def made(name: str, member: Of) -> Made | _Lacking:
         try:
             return make(name, member)
-        except UnknownTable as error:
-            return error
+        except (UnknownTable, NotFound) as error:
+            if isinstance(error, UnknownTable) or type(error) is NotFound:  # others are about a database, a version, the store
+                return _Lacking(error)
+            raise
 
     found = of_each(members, made)
-    having = {name: each for name, each in found.items() if not isinstance(each, UnknownTable)}
-    for unknown in found.values() if not having else ():
-        if isinstance(unknown, UnknownTable):
-            raise unknown
+    having = {name: each for name, each in found.items() if not isinstance(each, _Lacking)}
+    if not having:
+        raise max((each.why for each in found.values() if isinstance(each, _Lacking)), key=lambda why: isinstance(why, NotFound))
     return having
 
 

@@ -225,7 +225,8 @@ class Snapshots:
     ) -> SideBySide | FilteredRows:
         """Read a table of all that have it, as ``Snapshot.scan`` does of one; with ``_catalog`` as a condition of those that it names.
 
-        In a catalog that lacks a column of ``where`` that is null. ``UnknownTable`` where none has the table, ``IncompatibleTable`` where
+        In a catalog that lacks a column of ``where`` that is null; of one that lacks the ``bucket`` there are no rows. ``UnknownTable``
+        where none has the table, ``NotFound`` where none has the bucket, ``IncompatibleTable`` where
         two have a column that is shown and whose types do not go together, ``InvalidOption`` for a column that none has.
         """
         names, held = asked_for(columns, where)
