@@ -86,9 +86,13 @@ def asked(
     owner: Owner = None,
     prefix: str | None = None,
     ignore_corruption: bool = False,
+    now: int | None = None,
 ) -> Asked:
-    """What a question is about; ``InvalidOption`` for what is no source, and for a moment of a snapshot, which is one."""
-    place, now = Place(bucket, owner, prefix), clock.now_us()
+    """What a question is about; ``InvalidOption`` for what is no source, and for a moment of a snapshot, which is one.
+
+    Whoever asks for several things gives the ``now`` that all of them count from.
+    """
+    place, now = Place(bucket, owner, prefix), clock.now_us() if now is None else now
     if isinstance(source, Snapshot):
         given = {"as_of": as_of, "database": database, "ignore_corruption": ignore_corruption or None}
         if extra := [name for name, value in given.items() if value is not None]:

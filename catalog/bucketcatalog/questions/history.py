@@ -90,17 +90,15 @@ class _Span:
         now = clock.now_us()
         moment = Moment.of(end, now)
         as_of = moment.timestamp if moment.version is None else moment.version
-        look = asked(source, as_of=as_of, database=database, ignore_corruption=ignore_corruption)
+        look = asked(source, as_of=as_of, database=database, ignore_corruption=ignore_corruption, now=now)
         newest, name = look.snapshot.cut.newest_commit_time, look.snapshot.database
         stop = look.now if moment.given else newest if isinstance(source, Snapshot) else max(look.now, newest)
         times = list(_times(look.snapshot, None if start is None else parse_time(start, now), stop, step))
         # What is committed meanwhile must not be in the first and not in the last, so that is taken again.
         at_hand = Catalog(source.files.store) if isinstance(source, Snapshot) else source
         first = at_hand.snapshot(database=name, timestamp=datetime_of(times[0]), ignore_corruption=ignore_corruption)
-        again = asked(
-            source, as_of=as_of, database=None if isinstance(source, Snapshot) else name, ignore_corruption=ignore_corruption
-        )
-        later = again.snapshot
+        of = None if isinstance(source, Snapshot) else name
+        later = asked(source, as_of=as_of, database=of, ignore_corruption=ignore_corruption, now=now).snapshot
         return cls([*times[:-1], max(times[-1], later.cut.newest_commit_time)], first, later)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -181,3 +183,9 @@ def test_too_many_groups_at_too_many_times_are_refused(past: Past, monkeypatch: 
     monkeypatch.setattr("bucketcatalog.questions.history._MOST_CELLS", 10)
     with pytest.raises(InvalidOption, match=r"4 groups at .* times are too many to show"):
         growth(past.catalog)
+
+
+def test_times_that_count_from_now_count_from_one_now(past: Past) -> None:
+    times = [sorted(set(growth(past.catalog, every="1d", start=ago)["time"].to_pylist())) for ago in ("2 days ago", "48h")]
+    assert [len(found) for found in times] == [3, 3]
+    assert all(later - earlier == timedelta(days=1) for found in times for earlier, later in pairwise(found))
