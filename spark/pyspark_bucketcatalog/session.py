@@ -119,6 +119,7 @@ def attach(
     storage_options: Mapping[str, Any] | None = None,
     view_prefix: str = "",
     systems: Iterable[str] = (),
+    questions: bool = False,
     native: bool | None = None,
     native_root: str | None = None,
     **options: Any,
@@ -131,6 +132,9 @@ def attach(
     ``read``, for tables, their tombstones and views of these. What is damaged is an error of queries of its own view. ``InvalidOption``
     where two tables would be called alike or one cannot be read as ``native`` demands, and then nothing is shown; a warning for what else
     cannot be.
+
+    With ``questions`` there are also the views ``du``, ``find``, ``dups``, ``growth``, ``who`` and ``age``, with the same prefix, and
+    ``InvalidOption`` where anything else is called so.
     """
     given = given_options(path, database, storage_options, options)
     for name in given:
@@ -143,10 +147,19 @@ def attach(
     held = {*snapshot.rows, *METADATA_TABLES}
     views = _called(sorted(tables, key=lambda name: name not in held), held, view_prefix)
     frame = partial(frame_to_show, spark, natively=Natively.of(native, native_root))
+    if questions:
+        from .questions import refuse_taken, show  # what who asks none need not wait for
+
+        of_systems = (f"{view_prefix}{each.name}" for each in registry.sql_views(snapshot, named))
+        refuse_taken(spark, [*views.values(), *of_systems], view_prefix)
     frames = list(in_order(lambda table: frame(relation.of_table(table)), list(views), threads=_AT_ONCE))
     for rows, view in zip(frames, views.values(), strict=True):
         rows.createOrReplaceTempView(quoted(view))
-    return [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
+    shown = [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
+    if questions:
+        read = partial(frame_to_show, spark, natively=Natively.of(None, native_root))
+        shown += show(spark, relation, dict(zip(views, frames, strict=True)), read, view_prefix)
+    return shown
 
 
 def _called(names: Iterable[str], held: Collection[str], prefix: str) -> dict[str, str]:

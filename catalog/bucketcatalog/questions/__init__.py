@@ -14,6 +14,7 @@ Each reads the columns that it needs and no others, and no rows where kept sums 
     ended         ``who``: who deleted and overwrote what
     ages          ``age``: what has lain unchanged for how long
     prices        ``cost``: what it costs a month
+    sql           the questions as views of SQL
 """
 
 from .ages import age

@@ -27,7 +27,7 @@ _KEY = (KIND, ALGORITHM, HASH, SIZE)
 _HASHES = ("checksum_algorithm", "checksum", "content_md5", "etag")
 _PLAIN_ETAG = r"\A[0-9a-fA-F]{32}\z"
 """The MD5 of what was uploaded at once; that of an upload in parts has their number behind it, and other stores' are versions."""
-_NO_PROOF = ("CRC32", "CRC32C")
+WEAK = ("CRC32", "CRC32C")
 """What 32 bits tell apart is too little: among 65,000 objects of one size two of different content have the same, more likely than not."""
 _EXAMPLE = pa.struct([pa.field(OWNER, pa.string()), pa.field(BUCKET, pa.string()), pa.field(NAME, pa.string())])
 _AT, _GROUP = "at", "group"
@@ -169,7 +169,7 @@ def _filled(rows: pa.Table) -> pa.Table:
 def _keys(batch: pa.RecordBatch) -> pa.Table:
     """By what each row is compared; null where it has nothing."""
     algorithms = pc.utf8_upper(batch["checksum_algorithm"])
-    weak = pc.fill_null(pc.is_in(algorithms, value_set=pa.array(_NO_PROOF)), False)
+    weak = pc.fill_null(pc.is_in(algorithms, value_set=pa.array(WEAK)), False)
     checksum = pc.if_else(pc.or_(weak, pc.fill_null(pc.equal(batch["checksum"], ""), False)), None, batch["checksum"])
     md5 = batch["content_md5"]
     md5 = pc.if_else(pc.equal(pc.binary_length(md5), 16), hexadecimal(md5), None)
