@@ -70,15 +70,19 @@ class BeforeTask:
             return
         events = concat(found)
         events = events.take(pa.array(np.argsort(events.stamps(), kind="stable")))
-        state = self._state_of(blocks, pc.unique(one_chunk(encode_keys(self.asked.table, events.rows))))
+        state = self._state_of(blocks, events)
         lost = [*self.lost, *blocks.on_damage.lost_keys(self.table.name)]
         shown = _shown(state, events, self.asked, lost)
         for start in range(0, len(shown), BATCH_ROWS):
             yield shown.slice(start, BATCH_ROWS)
 
-    def _state_of(self, blocks: Blocks, keys: pa.Array) -> Facts:
-        """What the state has of these keys."""
-        table, wanted = self.table, keys.take(pc.sort_indices(keys))
+    def _state_of(self, blocks: Blocks, events: Facts) -> Facts:
+        """What the state has of the keys of events."""
+        table = self.table
+        if not self.state:
+            return Facts(NO_TRANSACTIONS, empty_rows(table))
+        keys = pc.unique(one_chunk(encode_keys(self.asked.table, events.rows)))
+        wanted = keys.take(pc.sort_indices(keys))
         columns = None if self.asked.before is None else {*self._stored, *FACT_COLUMNS}
         slices = for_keys((each.unpacked(table) for each in self.state), wanted)
         rows = [read_slice(blocks, table, slice_, Part.EVERYTHING, columns) for slice_ in slices]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,9 +36,9 @@ class _Order:
         table = pa.table({self.column: values})
         return values.take(pc.select_k_unstable(table, count, [(self.column, self.order)]))
 
-    def better_than(self, value: Any) -> Any:
-        """The condition of whatever comes before a value."""
-        return between(value, None, inclusive="right") if self.order == "descending" else between(None, value, inclusive="left")
+    def no_worse_than(self, value: Any) -> Any:
+        """The condition of a value and whatever comes before it."""
+        return between(value, None) if self.order == "descending" else between(None, value)
 
 
 ORDERS: Mapping[str, _Order] = {
@@ -75,11 +76,7 @@ def top(
     best = _best(about, order, count)
     if not len(best):
         return about.scan(read).head(0).select(list(wanted))
-    # Fewer than ``count`` rows are better than the last value; of those that have it the first ones by key are taken.
-    last = best[-1].as_py()
-    better = about.scan(read, {order.column: order.better_than(last)}).to_arrow()
-    equal = about.scan(read, {order.column: last}).head(len(best) - len(better))
-    found = pa.concat_tables([better, equal])
+    found = _rows_of(about, read, order, best)
     stable = pc.sort_indices(found.select([order.column]), sort_keys=[(order.column, order.order)])
     return found.take(stable).select(list(wanted))
 
@@ -92,3 +89,18 @@ def _best(about: Asked, order: _Order, count: int) -> pa.Array:
         if sum(map(len, held)) > _HELD + 2 * count:
             held = [order.best(pa.concat_arrays(held), count)]
     return order.best(one_chunk(pa.chunked_array(held)), count) if held else pa.array([], pa.int64())
+
+
+def _rows_of(about: Asked, columns: Sequence[str], order: _Order, best: pa.Array) -> pa.Table:
+    """The rows that have these values: all that are better than the last one, and of those that have it the first ones by key."""
+    last = best[-1]
+    wanted = len(best) - int(pc.sum(pc.not_equal(best, last)).as_py())
+    scan = about.scan(columns, {order.column: order.no_worse_than(last.as_py())})
+    parts: list[pa.RecordBatch] = []
+    for batch in scan.to_batches():
+        is_last = np.asarray(pc.equal(one_chunk(batch[order.column]), last))
+        kept = ~is_last
+        kept[np.flatnonzero(is_last)[:wanted]] = True
+        wanted -= int(np.count_nonzero(kept & is_last))
+        parts.append(batch.filter(pa.array(kept)))
+    return pa.Table.from_batches(parts, scan.schema)

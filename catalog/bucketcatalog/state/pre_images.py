@@ -55,6 +55,8 @@ def _about(every: Facts, table: Table) -> Stamps:
     """For each fact the stamp of the version that it is about; ``NO_STAMP`` where it names one that is not of its key, or not there."""
     kinds = every.numbers("_kind")
     about = stamps_about(every, kinds == Kind.NAMED)
+    if not (kinds == Kind.NAMED).any():
+        return about
     puts, ranks = np.flatnonzero(kinds == Kind.VERSION), key_ranks(every, table)
     of_its_key = _looked_up(about[puts], ranks[puts], about) == ranks
     return np.where((kinds == Kind.NAMED) & ~of_its_key, NO_STAMP, about)

@@ -29,7 +29,7 @@ from ..model.tables import Table
 from ..parallel import in_order
 from .indexes import holds_one
 from .overlay import Arranged, Overlay, apply, arranged, split
-from .plan import Part, Slice, narrowed
+from .plan import Part, Slice, for_keys, narrowed
 from .tail import read_events
 
 _AT_ONCE = 4
@@ -178,6 +178,38 @@ def touched_keys(blocks: Blocks, table: Table, slice_: Slice) -> pa.Array:
     """The encoded keys of a slice that its overlay names, sorted and distinct."""
     overlay = _overlay(blocks, table, slice_, {column.field_name for column in table.key_columns}, Part.EVERYTHING)
     return pc.unique(overlay.keys) if overlay is not None else pa.array([], pa.binary())
+
+
+def read_touched(blocks: Blocks, table: Table, slice_: Slice, columns: Collection[str]) -> tuple[Facts, Facts]:
+    """The live rows of the keys that the overlay names, as the base has them and as they are: both and their difference in one pass.
+
+    The overlay is read once, and of the base nothing but the rows of those keys. Damage is an error.
+    """
+    plain = {*columns, *(column.field_name for column in table.key_columns)}
+    with telling_of_prunes(blocks.store):
+        overlay = _overlay(blocks, table, slice_, {*plain, *FACT_COLUMNS}, Part.LIVE)
+        if overlay is None:
+            nothing = Facts(NO_TRANSACTIONS, empty_rows(table))
+            return nothing, nothing
+        (asked,) = for_keys([slice_], pc.unique(overlay.keys))
+        settled = replace(asked, rest=(), upper=(), events=(), tail=None)
+        found = list(_settled(blocks, table, settled, Part.LIVE, plain))
+        before = concat(found) if found else Facts(NO_TRANSACTIONS, empty_rows(table))
+        now = _folded(blocks, table, asked, overlay, plain)
+    return before, now
+
+
+def _folded(blocks: Blocks, table: Table, slice_: Slice, overlay: SortedFacts, plain: Collection[str]) -> Facts:
+    """The live rows of a slice of the keys of its overlay, whatever the base says of them."""
+    places = _places(slice_, Part.LIVE, overlay)
+    parted = _split(overlay, places, table, Part.LIVE)
+    is_known = not len(parted.rest)
+    if is_known:
+        parted = replace(parted, known=_selected(parted.known, plain))
+    needed = plain if is_known else {*plain, *FACT_COLUMNS}
+    base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
+    state = apply(base, parted, table, Part.LIVE)
+    return state if is_known else with_defaults(state, table, plain)
 
 
 def ending_keys(blocks: Blocks, table: Table, slice_: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:

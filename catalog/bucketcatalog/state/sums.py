@@ -13,7 +13,7 @@ An increment of a counter by many writers would lose some; a sum over rows loses
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -30,8 +30,8 @@ from ..model.render import texts_of
 from ..model.tables import Column, DataType, Sum, Table, side_table
 from ..parallel import in_order
 from .contents import TableState
-from .plan import Part, Slice, for_keys
-from .read import read_slice, touched_keys
+from .plan import Part, Slice
+from .read import read_slice, read_touched
 
 SUMS = pa.schema(
     [
@@ -48,7 +48,7 @@ _VALUE = Column(536_870_911, "#value", DataType.INT64)
 
 Its sum is the value and 2^64 times the upper."""
 _REGROUPED = 1 << 18
-_NO_TEXT = pa.array([], pa.string())
+_NO_TEXT = pa.nulls(0, pa.string())
 
 
 def sums_of(state: TableState) -> pa.Table:
@@ -218,17 +218,11 @@ def _differences(state: TableState, totals: Iterable[Sum], plan: Iterable[Slice]
     """What the overlay makes of the sums: rows of its keys as the base has them, to be taken away, and as they are now."""
     columns = _columns(state.table, totals)
 
-    def of(slice_: Slice) -> list[tuple[int, Facts]]:
-        keys = touched_keys(state.blocks, state.table, slice_)
-        parts = (
-            (part, sign)
-            for now in for_keys([slice_], keys)
-            for part, sign in ((replace(now, rest=(), upper=(), events=(), tail=None), -1), (now, 1))
-        )
-        return [(sign, read_slice(state.blocks, state.table, part, Part.LIVE, columns)) for part, sign in parts]
+    def of(slice_: Slice) -> tuple[Facts, Facts]:
+        return read_touched(state.blocks, state.table, slice_, columns)
 
-    for found in in_order(of, [slice_ for slice_ in plan if not slice_.settled]):
-        yield from found
+    for before, now in in_order(of, [slice_ for slice_ in plan if not slice_.settled]):
+        yield from ((-1, before), (1, now))
 
 
 def _columns(table: Table, totals: Iterable[Sum]) -> set[str]:
