@@ -57,10 +57,10 @@ def find(path: str, names: str, way: str) -> dict[str, Any]:
     return {"rows": rows.num_rows, "seconds": time.perf_counter() - start}
 
 
-def merge(table: deltalake.DeltaTable, rows: pa.Table) -> None:
-    """Upsert by the whole key."""
+def merge(table: deltalake.DeltaTable, rows: pa.Table, said: deltalake.CommitProperties | None = None) -> None:
+    """Upsert by the whole key; ``said`` is what the commit is to say."""
     on_key = " and ".join(f"t.{name} = s.{name}" for name in KEY)
-    merger = table.merge(rows, on_key, source_alias="s", target_alias="t")
+    merger = table.merge(rows, on_key, source_alias="s", target_alias="t", commit_properties=said)
     merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
 

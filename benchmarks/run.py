@@ -48,6 +48,7 @@ GROUPS = (
     "spark_appends",
     "spark_deletes",
     "levels",
+    "questions",
     "manta",
     "iox",
     "spark_iox",

@@ -43,6 +43,9 @@ class Scale:
     native_part_rows: int
     uncovered_objects: int
     uncovered_upserts: int
+    questions_objects: int
+    questions_upserts: int
+    questions_files: int
     checkpoints: int
     changes: int
     overwrites: tuple[int, int]
@@ -88,6 +91,9 @@ FULL = Scale(
     native_part_rows=1_000_000,
     uncovered_objects=2_000_000,
     uncovered_upserts=20_000,
+    questions_objects=2_000_000,
+    questions_upserts=10_000,
+    questions_files=100_000,
     checkpoints=1_000,
     changes=1_000,
     overwrites=(1, 20),
@@ -132,6 +138,9 @@ SMALL = Scale(
     native_part_rows=10_000,
     uncovered_objects=40_000,
     uncovered_upserts=400,
+    questions_objects=20_000,
+    questions_upserts=200,
+    questions_files=2_000,
     checkpoints=50,
     changes=500,
     overwrites=(1, 20),

@@ -67,6 +67,9 @@ TINY = replace(
     large_part_rows=3_000,
     native_parts=2,
     native_part_rows=3_000,
+    questions_objects=2_000,
+    questions_upserts=40,
+    questions_files=50,
     checkpoints=3,
     changes=20,
     overwrites=(3,),
@@ -86,6 +89,7 @@ MEASURES = {
     "commands": 6,
     "checkpoints": 7,
     "levels": 8,
+    "questions": 11,
     "iox": 18,
 }
 
