@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from .query.difference import Diff
     from .query.scan import Scan
     from .query.snapshot import Snapshot
-    from .state.conditions import between, prefix
+    from .where.conditions import between, prefix
     from .write.transaction import WriteTransaction as Transaction
     from .write.writer import Writer
 
@@ -146,8 +146,8 @@ _WITH_ARROW = {
     "Snapshot": (".query.snapshot", "Snapshot"),
     "Transaction": (".write.transaction", "WriteTransaction"),
     "Writer": (".write.writer", "Writer"),
-    "between": (".state.conditions", "between"),
-    "prefix": (".state.conditions", "prefix"),
+    "between": (".where.conditions", "between"),
+    "prefix": (".where.conditions", "prefix"),
 }
 """What stands on Arrow, where, and what it is called there: it is imported when it is first asked for, since every module of the package
 imports the package."""

@@ -42,10 +42,10 @@ from .model.times import Age, Moment, Time, age_micros, refuse_reversed_times, s
 from .query.database import Database, databases_in, require
 from .query.snapshot import Snapshot
 from .registry.installed import Registry
-from .state.given import Condition
 from .store import Store
 from .store.obstacles import Obstacles, PastObstacles
 from .store.open import store_at
+from .where.given import Condition
 
 if TYPE_CHECKING:
     from .maintain.clone import Cloned

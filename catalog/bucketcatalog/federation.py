@@ -19,7 +19,7 @@ from .query.members import of_catalogs, of_each, of_those_with, versions_of
 from .query.reads import refuse_options
 from .query.side_by_side import SideBySide, Snapshots
 from .query.snapshot import Snapshot, asked_for
-from .state.given import Condition
+from .where.given import Condition
 
 
 class Member(Protocol):

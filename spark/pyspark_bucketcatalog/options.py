@@ -18,8 +18,8 @@ from bucketcatalog import InvalidOption, clock
 from bucketcatalog.catalog import DEFAULT_DATABASE
 from bucketcatalog.model.names import WriterId, new_pin_name, writer_id
 from bucketcatalog.model.times import Moment, Time, parse_time, settled_time, shown_time, span_of
-from bucketcatalog.state.conditions import Where
-from bucketcatalog.state.given import Predicate
+from bucketcatalog.where.conditions import Where
+from bucketcatalog.where.given import Predicate
 
 from .where import where_of, where_text
 

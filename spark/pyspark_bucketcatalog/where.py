@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bucketcatalog import InvalidOption, prefix
-from bucketcatalog.state.conditions import Between, Prefix, Where
-from bucketcatalog.state.given import Condition, Predicate, understood
+from bucketcatalog.where.conditions import Between, Prefix, Where
+from bucketcatalog.where.given import Condition, Predicate, understood
 
 _EXPRESSION = "arrow:"
 _ENDS = {">": ("low", "above"), ">=": ("low", ""), "<": ("high", "below"), "<=": ("high", "")}

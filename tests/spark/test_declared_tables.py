@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import SparkSession, functions
 
 from bucketcatalog import Catalog
-from bucketcatalog.state.conditions import Between, Prefix
+from bucketcatalog.where.conditions import Between, Prefix
 
 from ..kit.machine.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
 from .sample import read

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 import pyspark_bucketcatalog as bcs
 from bucketcatalog import Catalog, InvalidOption, between, prefix
 from bucketcatalog.query.views import Computed, View, ViewScan
-from bucketcatalog.state.conditions import Where
+from bucketcatalog.where.conditions import Where
 from pyspark_bucketcatalog.reading.native import native_frame
 from pyspark_bucketcatalog.reading.relation import TableRelation
 

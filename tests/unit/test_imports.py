@@ -32,6 +32,7 @@ ORDER = [
     "store",
     "format",
     "log",
+    "where",
     "state",
     "checkpoint",
     "query",

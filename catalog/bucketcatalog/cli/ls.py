@@ -24,7 +24,7 @@ from ..console.output import print_facts, print_rows, rows_of
 from ..errors import InvalidOption, NotFound
 from ..query.named import Place, narrowed
 from ..query.snapshot import Snapshot
-from ..state.conditions import Where
+from ..where.conditions import Where
 
 _PAGE = 1_000
 _STAMPS = ["_version", "_commit_timestamp", "_writer", "_revision"]

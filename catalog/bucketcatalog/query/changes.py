@@ -22,11 +22,11 @@ from ..model.cuts import Cut
 from ..model.paths import transaction as transaction_path
 from ..model.public import public
 from ..model.tables import Table
-from ..state.conditions import Where
 from ..state.contents import TableState
 from ..state.feed import FeedPart
-from ..state.given import Condition
 from ..state.keyed import key_conditions
+from ..where.conditions import Where
+from ..where.given import Condition
 from ..wording import either, how_to_take_in
 from .events import EventsAsked, changes_schema, columns_before, events_tasks
 from .looked_up import LookedUp, Lookup, asks_for, with_lookups

@@ -21,15 +21,15 @@ from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within
 from ..model.public import public
 from ..model.render import chosen, output_schema, render, storage_columns, version_names
 from ..model.tables import Table
-from ..state.conditions import Where
 from ..state.contents import TableState
-from ..state.given import Condition
 from ..state.keyed import EVERY_KEY, KeyConditions, OfKeys, key_conditions
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
 from ..state.shares import PackedSlice, grouped, share_count
 from ..store.base import Store
 from ..store.obstacles import PastObstacles
+from ..where.conditions import Where
+from ..where.given import Condition
 from .events import BEFORE, CHANGE_TYPE, VERSION_BEFORE, columns_before, row_before, struct_of
 from .looked_up import LookedUp, asks_for, with_lookups
 from .named import ANYWHERE, Place, narrowed

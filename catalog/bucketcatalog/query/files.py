@@ -22,9 +22,9 @@ from ..format.shown import Shown, differing_in_case, is_read_alike, shown_column
 from ..model.arrays import compared_fractions
 from ..model.render import output_schema, symbols_of
 from ..model.tables import Table
-from ..state.conditions import Where, allowed_values, matching
 from ..state.plan import Part
 from ..state.untouched import Untouched
+from ..where.conditions import Where, allowed_values, matching
 from .row_tests import RowTest
 
 AT_HAND_BYTES = 8 << 20

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from ..errors import InvalidOption
 from ..model.render import chosen
-from ..state.conditions import Where
-from ..state.given import Bound, Predicate, RowsTest
-from ..state.given import Condition as Condition
 from ..store.base import Store
+from ..where.conditions import Where
+from ..where.given import Bound, Predicate, RowsTest
+from ..where.given import Condition as Condition
 from .files import Files
 from .in_html import Plan
 from .reads import InBatches, Read, ReadTask

@@ -30,9 +30,9 @@ import pyarrow as pa
 from ..errors import InvalidOption
 from ..format.shown import Shown
 from ..model.keys import after_prefix
-from ..state.conditions import Between, Prefix
 from ..store.base import Store
 from ..store.elsewhere import as_files, local_path, path_of
+from ..where.conditions import Between, Prefix
 from .files import Asked, Files, NativeFile, Streamed, alike, at_hand, engine, stand_in
 
 _FILE, _ROW, _OF, _BITS = "__file", "__row", "__of", "__bits"  # no column of a file is called so

@@ -30,9 +30,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..format.shown import Shown
-from ..state.conditions import Between, Prefix
 from ..store.base import Store
 from ..store.elsewhere import for_object_store, local_path
+from ..where.conditions import Between, Prefix
 from .files import Asked, Files, NativeFile, Streamed, alike, at_hand, engine, stand_in
 
 _ROW, _OF = "__row", "__of"  # no column of a file is called so

@@ -20,10 +20,10 @@ from ..model.arrays import one_chunk
 from ..model.keys import KeyRange, after_prefix, lower_bound, prefix_range
 from ..model.render import output_schema, render
 from ..model.tables import DataType
-from ..state.conditions import raw_text, stored_condition
 from ..state.contents import TableState
 from ..state.plan import Part
 from ..state.read import read_slice
+from ..where.conditions import raw_text, stored_condition
 from .in_html import rows_html
 
 _SLICE = 8_192

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from ..model.render import chosen
 from ..model.tables import Table
-from ..state.conditions import Where
-from ..state.timed import settled
 from ..store.base import Store
+from ..where.conditions import Where
+from ..where.timed import settled
 from .files import Files
 from .in_duckdb import joined_relation
 from .in_html import Plan

@@ -18,8 +18,8 @@ import pyarrow as pa
 from ..errors import BucketCatalogError, InvalidOption, InvalidVersion, NotFound, UnknownTable
 from ..model.times import looks_like_time
 from ..parallel import in_order
-from ..state.conditions import Where, listed
-from ..state.given import Predicate
+from ..where.conditions import Where, listed
+from ..where.given import Predicate
 from ..wording import either
 
 CATALOG = "_catalog"

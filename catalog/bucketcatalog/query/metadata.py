@@ -20,13 +20,13 @@ from ..model.names import role_of
 from ..model.render import chosen
 from ..model.tables import TIMESTAMP, Table
 from ..model.uuids import uuid_text
-from ..state.conditions import Where, allowed_values, check, matching
 from ..state.conflicts import CONFLICTS, conflicts
 from ..state.contents import Contents
 from ..state.plan import Part
 from ..state.read import read_slice
 from ..state.sums import SUMS, sums_of
-from ..state.timed import settled
+from ..where.conditions import Where, allowed_values, check, matching
+from ..where.timed import settled
 from .commits import LOG, commits
 from .damage import DAMAGE, damage
 from .in_html import Plan, read_html, rows_html

@@ -21,11 +21,11 @@ from ..model.arrays import one_chunk
 from ..model.names import owner_id
 from ..model.render import DELETED_AT
 from ..model.tables import DataType, Table
-from ..state.conditions import Where, listed
-from ..state.conditions import prefix as begins_with
 from ..state.contents import Contents
-from ..state.given import Condition, Predicate, understood
 from ..store.base import Store
+from ..where.conditions import Where, listed
+from ..where.conditions import prefix as begins_with
+from ..where.given import Condition, Predicate, understood
 from ..wording import either
 from .row_tests import RowTest
 from .scan import Scan

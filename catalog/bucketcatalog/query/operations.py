@@ -20,8 +20,8 @@ from ..log.files import LogFiles
 from ..model.arrays import one_chunk
 from ..model.cuts import Head, Ref
 from ..model.uuids import uuid_bytes
-from ..state.conditions import Where
 from ..store.base import Store
+from ..where.conditions import Where
 
 _MAP = pa.map_(pa.string(), pa.string())
 _UUID_CHARACTERS = 36

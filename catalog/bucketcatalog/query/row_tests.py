@@ -1,6 +1,6 @@
 """Conditions on columns that no table declares: what rows meet them, and which ranges of values may hold one that does.
 
-They are written and compared as everywhere (``state.conditions``): by the types that Arrow has of the columns, since nobody has declared
+They are written and compared as everywhere (``where.conditions``): by the types that Arrow has of the columns, since nobody has declared
 any. Whoever knows the least and the greatest value of some rows asks here whether it has to read them. A ``Comparison`` is a condition on
 its own, in words that can be kept.
 """
@@ -24,8 +24,8 @@ from ..model.arrays import Mask, comparable, one_chunk
 from ..model.keys import after_prefix
 from ..model.tables import Table
 from ..model.times import datetime_of, parse_time
-from ..state.conditions import Between, Prefix, Where, allowed_values, check, listed, matching
-from ..state.timed import settled
+from ..where.conditions import Between, Prefix, Where, allowed_values, check, listed, matching
+from ..where.timed import settled
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from ..model.keys import KeyRange
 from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
-from ..state.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
 from ..state.contents import TableState
 from ..state.orders import Narrowed, narrowed_to
 from ..state.plan import Part, Slice
@@ -30,10 +29,11 @@ from ..state.read import places_read, read_batches
 from ..state.shares import Share, shares
 from ..state.skipping import Unmatched
 from ..state.sums import kept_totals
-from ..state.timed import settled
 from ..state.untouched import Untouched, outlook, untouched
 from ..store.base import Store
 from ..store.obstacles import PastObstacles
+from ..where.conditions import Where, allowed_values, check, key_ranges, matching, names_keys, wanted_keys
+from ..where.timed import settled
 from .files import Asked, Files, native_files
 from .in_duckdb import native_relation
 from .in_html import Plan

@@ -21,9 +21,9 @@ from ..errors import IncompatibleTable, InvalidOption
 from ..format.losses import Loss
 from ..model.html import html_facts
 from ..model.widening import cast, widened
-from ..state.conditions import Where, listed
-from ..state.given import Condition, Predicate
-from ..state.timed import counts_from_now, settled
+from ..where.conditions import Where, listed
+from ..where.given import Condition, Predicate
+from ..where.timed import counts_from_now, settled
 from .filtered import FilteredRows
 from .members import CATALOG, Met, met, of_catalogs, of_those_with, telling_of, without_rows
 from .reads import InBatches

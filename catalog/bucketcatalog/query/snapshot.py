@@ -27,11 +27,11 @@ from ..model.public import public
 from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..model.times import Time, datetime_of, parse_time, shown_time
-from ..state.conditions import Where
 from ..state.contents import Contents
 from ..state.earliest import earliest_ended
-from ..state.given import Condition, Predicate, understood
 from ..state.plan import Part
+from ..where.conditions import Where
+from ..where.given import Condition, Predicate, understood
 from .filtered import FilteredRows, filtered
 from .in_html import contents_html
 from .listing import Page, list_page

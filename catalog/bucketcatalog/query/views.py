@@ -17,9 +17,9 @@ from ..errors import InvalidOption, UnknownTable
 from ..model.arrays import one_chunk
 from ..model.render import REQUESTED, chosen, output_schema
 from ..model.tables import Table
-from ..state.conditions import Where, allowed_values, check, matching
-from ..state.timed import settled
 from ..store.base import Store
+from ..where.conditions import Where, allowed_values, check, matching
+from ..where.timed import settled
 from .blame import Problem, blaming, failed, shown
 from .files import Files
 from .in_duckdb import renamed_relation

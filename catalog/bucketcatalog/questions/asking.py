@@ -23,7 +23,7 @@ from ..model.times import Moment, Time, parse_time
 from ..query.named import NamesOf, Place, narrowed
 from ..query.reads import InBatches
 from ..query.snapshot import DELETED_PREFIX, Snapshot
-from ..state.conditions import Where
+from ..where.conditions import Where
 
 OBJECTS, BUCKETS = "objects", "buckets"
 OWNER, BUCKET, BUCKET_ID, NAME = "owner", "bucket", "bucket_id", "name"

@@ -17,7 +17,7 @@ from ..log.versions import Version
 from ..model.arrays import EXACT, hexadecimal, one_chunk
 from ..model.sizes import Size, parse_size
 from ..model.times import Time
-from ..state.conditions import between
+from ..where.conditions import between
 from .asking import BUCKET, BUCKET_ID, NAME, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
 from .grouping import Numbers, narrow
 

@@ -19,7 +19,7 @@ from ..model.render import DELETED_AT
 from ..model.tables import TIMESTAMP
 from ..model.times import Time, datetime_of, parse_time
 from ..query.operations import Operations
-from ..state.conditions import between
+from ..where.conditions import between
 from .asking import BUCKET, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
 from .grouping import BYTES, COUNT, Totals, narrow
 

@@ -19,7 +19,7 @@ from ..log.versions import Version
 from ..model.arrays import one_chunk
 from ..model.names import names_given
 from ..model.times import Time
-from ..state.conditions import between
+from ..where.conditions import between
 from .asking import BUCKET, CLASS, MODIFIED, NAME, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
 
 SHOWN = (BUCKET, NAME, SIZE, MODIFIED, CLASS, OWNER)

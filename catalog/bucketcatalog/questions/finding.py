@@ -22,8 +22,8 @@ from ..model.render import DELETED_AT
 from ..model.sizes import Size, parse_size
 from ..model.times import Time, datetime_of, parse_time
 from ..query.reads import InBatches
-from ..state.conditions import Between, between
-from ..state.conditions import prefix as begins_with
+from ..where.conditions import Between, between
+from ..where.conditions import prefix as begins_with
 from .asking import BUCKET, CLASS, MODIFIED, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
 from .grouping import DELIMITER, last_components
 

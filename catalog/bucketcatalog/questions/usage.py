@@ -16,8 +16,8 @@ from ..log.versions import Version
 from ..model.arrays import EXACT, one_chunk
 from ..model.times import Time
 from ..query.snapshot import Snapshot
-from ..state.conditions import listed
 from ..state.sums import sum_runs, sums_of
+from ..where.conditions import listed
 from .asking import BUCKET, BUCKET_ID, BUCKETS, NAME, OBJECTS, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
 from .grouping import BYTES, COUNT, Totals, narrow, prefixes
 

@@ -15,8 +15,8 @@ from ..query.blame import blaming, failed, shown
 from ..query.files import Files
 from ..query.reads import Read, ReadTask, refuse_options
 from ..query.snapshot import Reads, Snapshot
-from ..state.conditions import Where
 from ..store.base import Store
+from ..where.conditions import Where
 from .fields import DELETER
 from .system import imported
 

@@ -4,15 +4,6 @@ Before it comes the log, which says what there is; after it checkpoints, which w
 
 ::
 
-    conditions    conditions as key ranges and masks
-    timed         text for times in conditions, parsed once
-    phrases       what a condition that is written as text says, as a tree
-    grammar       such text parsed
-    truth         tests of rows that know true, false and unknown
-    binding       phrases on columns of known types as tests
-    implied       what a test demands of single columns
-    expressions   what is recognised of an expression of pyarrow
-    given         conditions as users give them: mappings, text, expressions
     indexes       the blocks of a run in a range, by bisection, and the cache of indexes
     plan          slices of keys and what can hold their rows
     shares        slices that travel to who reads or merges them

@@ -17,9 +17,9 @@ from ..model.facts import Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within, lower_bound
 from ..model.render import output_schema, render
 from ..model.tables import Table
-from .conditions import allowed_values, check, key_ranges, matching, wanted_keys
-from .given import Condition, Predicate, RowsTest, positions_met, understood
-from .timed import settled
+from ..where.conditions import allowed_values, check, key_ranges, matching, wanted_keys
+from ..where.given import Condition, Predicate, RowsTest, positions_met, understood
+from ..where.timed import settled
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ..model.render import version_names
 from ..model.row_hashes import hash_rows
 from ..model.tables import END_TIME, TIMESTAMP, SecondaryOrder, Table, side_table
 from ..parallel import in_order
-from .conditions import Between, StoredConditions, Where, key_ranges
+from ..where.conditions import Between, StoredConditions, Where, key_ranges
 from .contents import TableState
 from .indexes import StoredRun, holds_one
 from .plan import Part, Slice, for_keys

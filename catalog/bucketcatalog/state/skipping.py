@@ -23,7 +23,7 @@ from ..format.parquet import RowGroup, column_statistics
 from ..format.statistics import ColumnStatistics
 from ..model.keys import KeyRange, after_prefix
 from ..model.tables import Column, Table
-from .conditions import Between, Prefix, StoredConditions, Where, listed
+from ..where.conditions import Between, Prefix, StoredConditions, Where, listed
 from .indexes import holds_one
 from .plan import Part, Slice
 from .read import holds_rows_of

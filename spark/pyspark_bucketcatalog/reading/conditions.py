@@ -12,8 +12,8 @@ from bucketcatalog.query.named import Place, narrowed
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import DELETED_PREFIX, Snapshot
 from bucketcatalog.query.views import View, ViewScan
-from bucketcatalog.state.conditions import Where
-from bucketcatalog.state.given import Predicate
+from bucketcatalog.where.conditions import Where
+from bucketcatalog.where.given import Predicate
 
 from ..options import ReadOptions
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import DataType
 
 from bucketcatalog.format.shown import Shown
 from bucketcatalog.query.files import Asked, NativeFile, alike, stand_in
-from bucketcatalog.state.conditions import Between, Prefix
+from bucketcatalog.where.conditions import Between, Prefix
 
 from ..types import quoted, spark_schema
 

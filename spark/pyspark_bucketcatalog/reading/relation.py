@@ -27,9 +27,9 @@ from bucketcatalog.query.reads import Read, ReadTask
 from bucketcatalog.query.scan import Scan
 from bucketcatalog.query.snapshot import Snapshot
 from bucketcatalog.query.views import Projection, ViewScan
-from bucketcatalog.state.conditions import Where
-from bucketcatalog.state.given import Predicate
-from bucketcatalog.state.timed import settled
+from bucketcatalog.where.conditions import Where
+from bucketcatalog.where.given import Predicate
+from bucketcatalog.where.timed import settled
 
 from ..options import ReadOptions, settled_options
 from .conditions import conditions, conditions_between, refuse_conditions

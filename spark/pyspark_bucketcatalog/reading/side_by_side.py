@@ -17,8 +17,8 @@ from bucketcatalog.federation import Federation, Given, each_given
 from bucketcatalog.query.members import CATALOG, Met, met, of_catalogs, telling_of, versions_of, without_rows
 from bucketcatalog.query.side_by_side import shown_of
 from bucketcatalog.query.snapshot import asked_for
-from bucketcatalog.state.conditions import Where
-from bucketcatalog.state.given import Predicate
+from bucketcatalog.where.conditions import Where
+from bucketcatalog.where.given import Predicate
 
 from ..options import folded, given_options, settled_options
 from ..types import spark_schema

@@ -17,8 +17,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor
 
 from bucketcatalog import between, prefix
-from bucketcatalog.state.conditions import Between, Prefix
 from bucketcatalog.v1 import options_pb2
+from bucketcatalog.where.conditions import Between, Prefix
 
 NAME, PARENTS = "lab.random", "lab.parents"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

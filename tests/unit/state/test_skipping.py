@@ -26,9 +26,9 @@ from bucketcatalog.model.keys import EVERYTHING
 from bucketcatalog.model.render import REQUESTED, output_schema
 from bucketcatalog.model.tables import Table
 from bucketcatalog.query.snapshot import Snapshot
-from bucketcatalog.state.conditions import check
 from bucketcatalog.state.plan import Part, Slice
 from bucketcatalog.state.skipping import Unmatched
+from bucketcatalog.where.conditions import check
 
 from ...kit.world import World, counted, messages, obj, proto, time_at, version
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from bucketcatalog import InvalidOption
-from bucketcatalog.state.grammar import parse
-from bucketcatalog.state.phrases import (
+from bucketcatalog.where.grammar import parse
+from bucketcatalog.where.phrases import (
     Call,
     Compare,
     In,

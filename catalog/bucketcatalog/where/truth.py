@@ -1,7 +1,7 @@
 """Tests of rows by conditions with AND, OR and NOT: of columns of known types, evaluated by Arrow's kernels, and picklable.
 
 They know three answers, as SQL does: what is compared with nothing is neither true nor false, and a row is kept where the whole is true.
-Values compare as conditions of a scan do (``state.conditions``): zeros are equal, NaN equals itself and is the largest number.
+Values compare as conditions of a scan do (``where.conditions``): zeros are equal, NaN equals itself and is the largest number.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from bucketcatalog import Catalog, CatalogWarning, InvalidOption, InvalidRows, b
 from bucketcatalog.model.keys import encode_key
 from bucketcatalog.model.tables import TIMESTAMP, Shape, Table
 from bucketcatalog.query.snapshot import Snapshot
-from bucketcatalog.state.conditions import Where, check, key_ranges
+from bucketcatalog.where.conditions import Where, check, key_ranges
 
 from ...kit.world import BEYOND, BUCKET, OWNER, START, World, messages, obj, time_at
 
