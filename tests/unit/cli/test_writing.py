@@ -15,6 +15,7 @@ from bucketcatalog import Catalog
 from bucketcatalog.format.dump import inspect
 from bucketcatalog.format.footers import footer_start
 
+from ...kit.world import bucket
 from .conftest import Cli, Past
 
 
@@ -49,8 +50,8 @@ def test_harvest_makes_checksums_where_asked(cli: Cli, source: Path, tmp_path: P
 
 def test_log_says_in_short_what_a_harvest_did_and_as_json_all_of_it(cli: Cli, source: Path, tmp_path: Path) -> None:
     catalog = tmp_path / "catalog"
-    with Catalog(catalog).writer("w") as writer, writer.transaction(operation="mine"):
-        pass
+    with Catalog(catalog).writer("w") as writer, writer.transaction(operation="mine") as tx:
+        tx.put("buckets", bucket("x"))
     assert "HARVESTED" not in cli("log", catalog).out
     cli("harvest", source, catalog)
     (source / "a.txt").unlink()

@@ -20,6 +20,7 @@ from bucketcatalog.store.memory import MemoryStore
 
 from ...kit.harvested import Workers
 from ...kit.trees import make_tree, touch
+from ...kit.world import bucket
 from .inventories import ListInventory, listed, version
 from .sources import ListSource
 
@@ -145,10 +146,12 @@ def test_other_commits_have_their_metrics_and_none_of_these_columns(tmp_path: Pa
     with catalog.writer("w") as writer:
         with writer.transaction(operation="mine", metadata={"source": "mine"}) as tx:
             tx.metrics["created"] = 5
+            tx.put("buckets", bucket("x"))
         with writer.transaction(operation="harvest", metadata={"bucket": "odd"}) as tx:
             tx.metrics.update({"started": 1 << 62, "ended": -(1 << 62), "created": -3})
-        with writer.transaction(operation="harvest"):
-            pass
+            tx.put("buckets", bucket("x"))
+        with writer.transaction(operation="harvest") as tx:
+            tx.put("buckets", bucket("x"))
     harvest(catalog, root)
     mine, odd, bare, full = log(catalog)
     assert mine["metrics"] == [("created", 5)] and all(mine[name] is None for name in HARVESTED)

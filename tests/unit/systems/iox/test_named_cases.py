@@ -171,7 +171,7 @@ def test_wrong_encoding_in_checkpoint_file(lake: Lake) -> None:
 def test_fork_transaction(lake: Lake) -> None:
     one, other = (lake.catalog().writer("w") for _ in range(2))
     for writer in (one, other):
-        with writer.transaction(operation="fork", metadata={"by": str(id(writer))}):
+        with writer.transaction(operation="fork", metadata={"by": str(id(writer))}, app_id="numbered", app_version=1):
             pass
     with pytest.warns(CatalogWarning, match="'w' is forked at revision 3"):
         assert Lake(lake.store).values() == [0, 1, 2]

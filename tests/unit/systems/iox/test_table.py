@@ -126,6 +126,8 @@ def test_a_removal_says_either_files_or_a_partition(lake: Lake) -> None:
         with pytest.raises(InvalidOption, match="Either files are removed, or a partition"):
             lake.table().remove(**options)
     with pytest.raises(InvalidOption):
+        lake.table().remove(7)
+    with pytest.raises(NotFound, match="no file 'one chunk'"):
         lake.table().remove("one chunk")
 
 
