@@ -6,7 +6,6 @@ follows from the transactions alone; what events ended or replaced also from the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from ..format.transactions import Transaction
 from ..log.between import transactions_between
 from ..log.entries import without_voided
 from ..log.files import LogFiles
-from ..model.cuts import Cut
+from ..model.cuts import Cut, Ref
 from ..model.paths import transaction as transaction_path
 from ..model.public import public
 from ..model.tables import Table
@@ -109,23 +108,29 @@ class Changes(InBatches):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The events in batches of at most 65,536; memory does not grow with their number."""
-        known = {transaction.ref: transaction for transaction in self.transactions}
         if self.start is not None and self.asked.with_before:
-            for task in before_tasks(self.start, self.files, self.asked, self._parts, sys.maxsize):
-                for rows in task.read_with(self.files, self.start.blocks, lambda refs: [known[ref] for ref in refs]):
+            for task in before_tasks(self.start, self.files, self.asked, self._parts, self._find, None):
+                for rows in task.read_with(self.files, self.start.blocks, self._find):
                     yield from rows.combine_chunks().to_batches()
             return
-        feed = self.asked.feed(self.files)
-        yield from self.asked.shown(feed.read(self._parts, lambda refs: [known[ref] for ref in refs]))
+        yield from self.asked.shown(self.asked.feed(self.files).read(self._parts, self._find))
 
     def tasks(self, most_rows: int) -> list[ReadTask]:
         """The read in parts of about so many events, for other processes; none where there is nothing to read.
 
-        They follow from the transactions, and nothing is read for them. A transaction of at most 65,536 events is read by one process.
+        They follow from the transactions, and nothing is read for them but, with what was before, the keys of many events. A transaction
+        of at most 65,536 events is read by one process, or by ranges of keys.
         """
         if self.start is not None and self.asked.with_before:
-            return list(before_tasks(self.start, self.files, self.asked, self._parts, most_rows))
+            return list(before_tasks(self.start, self.files, self.asked, self._parts, self._find, most_rows))
         return events_tasks(self.files, self.asked, self._parts, most_rows)
+
+    def _find(self, refs: Sequence[Ref]) -> list[Transaction]:
+        return [self._known[ref] for ref in refs]
+
+    @cached_property
+    def _known(self) -> dict[Ref, Transaction]:
+        return {transaction.ref: transaction for transaction in self.transactions}
 
     @cached_property
     def _parts(self) -> list[FeedPart]:
