@@ -92,11 +92,13 @@ class Operations:
         return {}, dict(where)
 
     def _said(self, refs: Sequence[Ref], store: Store) -> list[Said | None]:
-        new = [ref for ref in refs if ref not in self._known]
-        files = LogFiles(store, self.database)
-        for ref, said in zip(new, files.map(_said_by, new), strict=True):
+        # What is kept may be less than what is asked for at once.
+        found = {ref: self._known.get(ref) for ref in refs if ref in self._known}
+        new = [ref for ref in refs if ref not in found]
+        for ref, said in zip(new, LogFiles(store, self.database).map(_said_by, new), strict=True):
             self._known.put(ref, said)
-        return [self._known.get(ref) for ref in refs]
+            found[ref] = said
+        return [found[ref] for ref in refs]
 
 
 def _said_by(files: LogFiles, ref: Ref) -> Said | None:

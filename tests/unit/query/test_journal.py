@@ -217,3 +217,13 @@ def test_a_row_that_the_start_has_forgotten_is_unknown_and_its_version_is_not() 
     assert [(row["_before"], row["_version_before"]) for row in rows] == [(None, f"{put.uuid}:0")]
     assert pa.types.is_struct(world.catalog().changes(pre_images=True).schema.field("_before").type)
     assert {row["_change_type"] for row in rows} == {"put"}
+
+
+def test_more_transactions_than_are_kept_say_what_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bucketcatalog.cache.LruCache.put", lambda *_: None)  # nothing is kept
+    world = World()
+    with world.writer("w") as w:
+        for number in range(12):
+            world.commit(w, ("put", "objects", obj(str(number))), operation=f"op-{number}", metadata={"why": "x" * 50})
+    found = world.catalog().changes(columns=["name", "_operation"]).to_arrow().to_pylist()
+    assert [row["_operation"] for row in found] == [f"op-{row['name']}" for row in found]
