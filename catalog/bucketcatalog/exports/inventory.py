@@ -88,9 +88,9 @@ def s3_inventory(
     ``tell`` is told how many rows are written. ``NotFound`` where there is no such bucket, ``InvalidOption`` where several are meant, and
     for any other argument that is none.
     """
-    if file_format not in _FORMATS:
+    if not isinstance(file_format, str) or file_format not in _FORMATS:
         raise InvalidOption(f"No inventory has the format {file_format!r}.", next_step="Take parquet or csv.")
-    if not config or config.strip(".") == "" or quote(config, safe="") != config:
+    if not isinstance(config, str) or config.strip(".") == "" or quote(config, safe="") != config:
         raise InvalidOption(
             f"{config!r} cannot be the id of an inventory.", next_step="Use letters, digits, dots, dashes and underscores."
         )

@@ -272,6 +272,11 @@ class Table:
         return {column.field_name: column for column in self.columns}
 
     @cached_property
+    def uuid_columns(self) -> frozenset[str]:
+        """The columns of which each value is a uuid, shown as its text."""
+        return frozenset(c.name for c in self.shown_columns if c.type is DataType.UUID and c.shape is Shape.ONE)
+
+    @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         """The columns of the key, in the key's order."""
         return tuple(self.by_name[name] for name in self.key)

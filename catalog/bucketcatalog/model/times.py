@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from .. import clock
 from ..errors import InvalidOption, InvalidTime
@@ -23,7 +23,7 @@ LAST_TIME = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // _MI
 _LAST_MILLIS = (LAST_TIME // 1_000).to_bytes(6, "big")
 _SEVEN, _LAST_OF_SEVEN = b"\x70\x00", (0x7000 + 999).to_bytes(2, "big")
 """The version, and the microseconds of a millisecond behind it."""
-Time = str | datetime.datetime | datetime.date
+Time = str | datetime.datetime | datetime.date | datetime.timedelta
 Age = str | int | datetime.timedelta
 _MICROS = re.compile(r"@(-?[0-9]{1,18})", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -50,11 +50,11 @@ class _OutOfCalendar(ValueError):
 def parse_time(value: Time, now: int | None = None) -> int:
     """Microseconds since the epoch of a time in any of its forms, of which some count from ``now``, by default the clock's.
 
-    ISO 8601 without a zone is UTC; a date, ``today`` and ``yesterday`` are their midnight in UTC; an age is that long ago. ``InvalidTime``
-    for what is none, or lies outside of the years 1 to 9999.
+    ISO 8601 without a zone is UTC; a date, ``today`` and ``yesterday`` are their midnight in UTC; an age, also as a timedelta, is that long
+    ago. ``InvalidTime`` for what is none, or lies outside of the years 1 to 9999.
     """
     try:
-        if isinstance(value, str) and is_relative(value):
+        if is_relative(value):
             return in_calendar(_counted_back(value, clock.now_us() if now is None else now), value)
         return _fixed(value)
     except ValueError as error:
@@ -73,7 +73,7 @@ def kept_time(text: str) -> int:
 
 def settled_time(value: Time, now: int | None = None) -> Time:
     """A time that says the same whenever it is read: for what counts from ``now`` ISO 8601, anything else as it is."""
-    return shown_time(parse_time(value, now)) if isinstance(value, str) and is_relative(value) else value
+    return shown_time(parse_time(value, now)) if is_relative(value) else value
 
 
 def _fixed(value: Time) -> int:
@@ -88,15 +88,19 @@ def _fixed(value: Time) -> int:
     return micros(datetime.datetime.fromisoformat(text))
 
 
-def is_relative(text: str) -> bool:
-    """Whether text is meant to count from now, even where it is no time: too long ago, or of no unit that there is."""
-    text = text.strip()
+def is_relative(value: Any) -> TypeGuard[str | datetime.timedelta]:
+    """Whether something is meant to count from now, even where it is no time: too long ago, or of no unit that there is."""
+    if not isinstance(value, str):
+        return isinstance(value, datetime.timedelta)
+    text = value.strip()
     return text.lower() in WORDS_OF_TIME or _AGO.fullmatch(text) is not None or _AGE.fullmatch(text) is not None
 
 
-def _counted_back(text: str, now: int) -> int:
-    """What relative text stands for; ``ValueError`` for an age that is none."""
-    text = text.strip()
+def _counted_back(given: str | datetime.timedelta, now: int) -> int:
+    """What counts from now stands for; ``ValueError`` for an age that is none."""
+    if isinstance(given, datetime.timedelta):
+        return now - given // _MICROSECOND
+    text = given.strip()
     if (word := text.lower()) in WORDS_OF_TIME:
         return {"now": now, "today": now // _DAY * _DAY, "yesterday": now // _DAY * _DAY - _DAY}[word]
     ago = _AGO.fullmatch(text)
@@ -173,7 +177,7 @@ class Moment:
         """What may be a time or a version, as it is meant: what looks like a time is one; ``InvalidTime`` where it then is none."""
         if given is None:
             return cls()
-        if not isinstance(given, int) and (isinstance(given, datetime.date) or looks_like_time(str(given))):
+        if not isinstance(given, int) and (isinstance(given, datetime.date | datetime.timedelta) or looks_like_time(str(given))):
             parse_time(given, now)
             return cls(timestamp=settled_time(given, now))
         return cls(version=given)

@@ -6,7 +6,7 @@ nothing to test, there is no such read: then it is as if the conditions had been
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -105,12 +105,21 @@ Make = Callable[[Sequence[str] | None, Where], Any]
 """Makes a read of columns, None for those that are shown, with conditions of a mapping."""
 
 
-def filtered(name: str, predicate: Predicate, available: pa.Schema, columns: Sequence[str] | None, make: Make) -> Any:
+def filtered(
+    name: str,
+    predicate: Predicate,
+    available: pa.Schema,
+    columns: Sequence[str] | None,
+    make: Make,
+    uuids: Collection[str] = (),
+) -> Any:
     """What ``make`` makes for a predicate on some of the ``available`` columns, of ``name``: as such, or with its rows tested.
+
+    ``uuids`` are those columns whose text is that of uuids.
 
     ``InvalidOption`` where the predicate does not fit the columns, and for a column that is not there.
     """
-    bound = predicate.bound(name, available)
+    bound = predicate.bound(name, available, uuids=uuids)
     if bound.is_exact:
         try:
             return make(columns, bound.where)

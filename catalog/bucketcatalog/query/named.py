@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOption, NotFound
 from ..model.arrays import one_chunk
+from ..model.keys import encode_key
 from ..model.names import owner_id
 from ..model.render import DELETED_AT
 from ..model.tables import DataType, Table
@@ -42,6 +43,11 @@ class Place:
     owner: str | uuid.UUID | None = None
     prefix: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not _is_text(str(value) if isinstance(value, uuid.UUID) else value):
+                raise InvalidOption(f"{name} cannot be {value!r}.", next_step=f"Give text as {name}, or leave it out.")
+
     def __bool__(self) -> bool:
         return bool(self.given())
 
@@ -51,6 +57,13 @@ class Place:
 
 
 ANYWHERE = Place()
+
+
+class ByName(NamedTuple):
+    """A parent as a row names it: by what it is called, and whose it is or None, both in storage form."""
+
+    bucket: Any
+    owner: Any
 
 
 class Named(NamedTuple):
@@ -111,7 +124,7 @@ def _of_bucket(cuts: Sequence[Contents], table: Table, place: Place, *, ended: b
     return {**shared, table.parent.column: list(named.ids)}
 
 
-def named_in(cuts: Sequence[Contents], table: Table, place: Place, *, ended: bool) -> Named:
+def named_in(cuts: Sequence[Contents], table: Table, place: Place | ByName, *, ended: bool) -> Named:
     """The parents of a table's rows that a place names, by their name or else by an id; errors as of ``narrowed``."""
     assert table.parent is not None
     parent = cuts[0].table(table.parent.table)
@@ -134,6 +147,16 @@ def named_in(cuts: Sequence[Contents], table: Table, place: Place, *, ended: boo
     return Named(owners[0], sorted(pc.unique(rows[id_column]).to_pylist()))
 
 
+def called(cut: Contents, parent: Table, asked: Sequence[ByName]) -> pa.Table:
+    """The keys and ids of the live rows of a parent that are called so, by one scan; of other owners too where one is not said."""
+    keys = None
+    if len(parent.key) == 2 and all(each.owner is not None for each in asked):
+        named = {encode_key(parent, dict(zip(parent.key, (each.owner, each.bucket), strict=True))) for each in asked}
+        keys = pa.array(sorted(named), pa.binary())
+    where = {parent.key[-1]: list(dict.fromkeys(each.bucket for each in asked))} if keys is None else {}
+    return Scan(cut.state(parent.name), tombstones=False, columns=_of_parents(parent), where=where, among=keys).to_arrow()
+
+
 def several_owners(bucket: Any, owners: Sequence[Mapping[str, Any]]) -> InvalidOption:
     """The error of a name that several owners have given, with those of some of them."""
     told = sorted({", ".join(map(str, owner.values())) for owner in owners})
@@ -145,8 +168,11 @@ def several_owners(bucket: Any, owners: Sequence[Mapping[str, Any]]) -> InvalidO
 
 def _parents(cuts: Sequence[Contents], parent: Table, where: Where, *, ended: bool) -> pa.Table:
     """The keys and ids of the live rows that meet the conditions, in any of the cuts, and where ``ended`` of tombstones."""
-    columns = [name for name in dict.fromkeys((*parent.key, parent.id)) if name is not None]
-    return pa.concat_tables(list(_scanned(cuts, parent, columns, where, ended=ended)))
+    return pa.concat_tables(list(_scanned(cuts, parent, _of_parents(parent), where, ended=ended)))
+
+
+def _of_parents(parent: Table) -> list[str]:
+    return [name for name in dict.fromkeys((*parent.key, parent.id)) if name is not None]
 
 
 def _scanned(cuts: Sequence[Contents], table: Table, columns: Sequence[str], where: Where, *, ended: bool) -> Iterator[pa.Table]:
@@ -188,6 +214,14 @@ def _owner(table: Table, column: str, owner: str | uuid.UUID) -> Any:
     return owner_id(owner) if table.by_name[column].type is DataType.UUID else owner
 
 
+def _is_text(value: Any) -> bool:
+    """Whether it is text, and such as a name can be."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
 def _is_uuid(text: Any) -> bool:
     try:
         uuid.UUID(text)
@@ -196,7 +230,7 @@ def _is_uuid(text: Any) -> bool:
     return True
 
 
-def _no_such(cuts: Sequence[Contents], parent: Table, place: Place, ended: Sequence[Any]) -> NotFound:
+def _no_such(cuts: Sequence[Contents], parent: Table, place: Place | ByName, ended: Sequence[Any]) -> NotFound:
     """The error of a name that no parent has, with the names of some, or with the ids of those that have ended."""
     of = f" of owner {place.owner}" if place.owner is not None else ""
     at = "this version" if len(cuts) == 1 else "either version"

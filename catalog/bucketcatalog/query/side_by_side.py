@@ -27,7 +27,7 @@ from ..where.timed import counts_from_now, settled
 from .filtered import FilteredRows
 from .members import CATALOG, Met, met, of_catalogs, of_those_with, telling_of, without_rows
 from .reads import InBatches
-from .snapshot import Snapshot, asked_for
+from .snapshot import DELETED_PREFIX, Snapshot, asked_for
 
 
 class NoRows(InBatches):
@@ -262,7 +262,7 @@ class Snapshots:
         about = every if predicate.columns is None else predicate.columns
         wanted = {name: pa.schema([field for field in schema if field.name in about]) for name, schema in each.items()}
         schema = together(table, wanted).append(pa.field(CATALOG, pa.string()))
-        bound = predicate.bound(table, schema, every)
+        bound = predicate.bound(table, schema, every, self._uuids(table))
         pushed = {c: condition for c, condition in bound.pushed.items() if c != CATALOG and _is_alike(c, schema, each.values())}
         chosen = {CATALOG: bound.pushed[CATALOG]} if _names(bound.pushed.get(CATALOG)) else {}
         of_catalogs(chosen, list(self.members))  # what is called as none of them is a mistake
@@ -275,6 +275,16 @@ class Snapshots:
             return read if names is None else read.only(names)
         shown = read.only(read.schema.names if names is None else names).schema
         return FilteredRows(read.only(list(dict.fromkeys([*shown.names, *bound.test.columns]))), shown, bound.test)
+
+    def _uuids(self, table: str) -> frozenset[str]:
+        """The columns of a table, or of its tombstones, that are of uuids in all that have it."""
+        found = [
+            snapshot.table(name).uuid_columns
+            for snapshot in self.members.values()
+            for name in (table, table.removeprefix(DELETED_PREFIX))
+            if name in snapshot.definitions
+        ]
+        return frozenset.intersection(*found) if found else frozenset()
 
     def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
         """The live row under a key in the one catalog that has it, or None; ``InvalidOption`` where several have one."""

@@ -222,7 +222,8 @@ class Snapshot(Contents):
         own = output_schema(table, tombstones=tombstones, columns=[*every.names, *on_request(tombstones=tombstones)])
         if isinstance(where, Predicate):
             available = with_lookups(own, lookups)
-            found: Read = filtered(table.name, where, available, columns, partial(self._scan, table, tombstones))
+            again = partial(self._scan, table, tombstones)
+            found: Read = filtered(table.name, where, available, columns, again, table.uuid_columns)
             return found
         return LookedUp(table, scan, own, lookups, every.names if columns is None else columns, where, self.files.store)
 
@@ -309,6 +310,11 @@ class Snapshot(Contents):
         definition = self.table(table)
         *leading, last = definition.key
         key = dict(self.with_ids(definition, key))
+        if unknown := [name for name in key if name not in leading]:
+            raise InvalidOption(
+                f"A listing of table {table!r} takes no {', '.join(map(repr, unknown))}.",
+                next_step=f"Give {', '.join(leading) or 'no key column'}, and prefix, delimiter, marker or limit.",
+            )
         if sorted(key) != sorted(leading):
             raise InvalidOption(
                 f"A listing of table {table!r} needs {', '.join(leading) or 'no key column'}.",

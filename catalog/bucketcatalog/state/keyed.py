@@ -53,7 +53,7 @@ def key_conditions(table: Table, where: Condition | None, shown: pa.Schema, why:
     if not isinstance(given, Predicate):
         return KeyConditions(tuple(beside.items()))
     keys = pa.schema([every.field(name) for name in table.key])
-    bound = given.bound(table.name, keys, every.names)
+    bound = given.bound(table.name, keys, every.names, table.uuid_columns)
     pushed = {column: condition for column, condition in bound.pushed.items() if _fits(table, column, condition, every)}
     is_exact = bound.is_exact and pushed.keys() == bound.pushed.keys()
     return KeyConditions(tuple({**pushed, **beside}.items()), None if is_exact else bound.test)

@@ -7,6 +7,7 @@ number that no value of a column can be is no mistake, and decides the answer he
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from ..errors import InvalidOption, InvalidTime
 from ..model.times import datetime_of, parse_time
+from ..model.uuids import uuid_value
 from .phrases import Call, Compare, In, IsNull, Joined, Like, Literal, Operand, Path, Phrase, Truth
 from .truth import (
     NUMBERS,
@@ -46,12 +48,16 @@ _WRITTEN = {
 
 
 class Binding:
-    """What phrases mean of columns of a ``schema``, which are those of ``name``. Times that count from now count from one ``now``."""
+    """What phrases mean of columns of a ``schema``, which are those of ``name``. Times that count from now count from one ``now``.
 
-    def __init__(self, name: str, schema: pa.Schema, now: int) -> None:
+    What is compared with the columns ``uuids`` is one, in any of its forms.
+    """
+
+    def __init__(self, name: str, schema: pa.Schema, now: int, uuids: Collection[str] = ()) -> None:
         self._name = name
         self._schema = schema
         self._now = now
+        self._uuids = uuids
 
     def test(self, phrase: Phrase) -> Test:
         """The phrase as a test."""
@@ -83,7 +89,7 @@ class Binding:
             return self._pair(term, op, self._term(right))
         if right.value is None:
             return Always(None)
-        value = self._value(term, sort, right)
+        value = self._value(term, sort, right, is_one=op in ("=", "!="))
         return _of_numbers(term, op, value) if sort == "whole numbers" else Comparison(term, op, value)
 
     def _pair(self, left: Term, op: str, right: Term) -> Test:
@@ -114,7 +120,7 @@ class Binding:
 
     def _among(self, term: Term, phrase: In) -> Test:
         sort = self._sort(term)
-        values = [self._value(term, sort, each) for each in phrase.values if each.value is not None]
+        values = [self._value(term, sort, each, is_one=True) for each in phrase.values if each.value is not None]
         if sort == "whole numbers":
             values = [int(value) for value in values if _is_of(term.kind, value)]
         return Among(
@@ -170,9 +176,11 @@ class Binding:
             )
         return found
 
-    def _value(self, term: Term, sort: str, literal: Literal) -> Any:
-        """What is written as a value of the type, of whole numbers as a number of any kind."""
+    def _value(self, term: Term, sort: str, literal: Literal, *, is_one: bool) -> Any:
+        """What is written as a value of the type, of whole numbers as a number of any kind; ``is_one``: of those of the column."""
         try:
+            if sort == "text" and term.is_a_column and term.column in self._uuids and isinstance(literal.value, str):
+                return self._uuid(term, literal.value, is_one=is_one)
             value = _typed(term.kind, sort, literal, self._now)
             if sort not in ("whole numbers", "numbers"):
                 pa.scalar(value, term.kind) if sort != "times" else pa.scalar(value)
@@ -182,6 +190,14 @@ class Binding:
         except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
             why = str(error) if isinstance(error, TypeError) else f"{literal.value!r} is none of its values"
             self._refuse(term, why, f"Compare it with {_WRITTEN[sort]}.")
+
+    def _uuid(self, term: Term, text: str, *, is_one: bool) -> str:
+        try:
+            return uuid_value(text)
+        except ValueError as error:
+            if not is_one:  # any text has a place in their order
+                return text
+            self._refuse(term, str(error), "Give a uuid, or use LIKE for what is part of one.")
 
     def _refuse(self, term: Term, why: str, next_step: str) -> NoReturn:
         where = str(Path(term.column, term.steps))

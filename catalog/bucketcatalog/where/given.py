@@ -7,7 +7,7 @@ a mapping has them, by which less is read; and a test of rows, where these do no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeAlias
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from .. import clock
 from ..errors import InvalidOption
 from ..model.arrays import one_chunk
+from ..model.names import WORDS_OF_TIME
 from . import expressions, phrases
 from .binding import Binding
 from .conditions import Where
@@ -70,8 +71,12 @@ class Predicate(ABC):
         """The columns that it is about; None where nobody knows."""
 
     @abstractmethod
-    def _bound(self, name: str, schema: pa.Schema) -> tuple[Test, RowsTest]:
+    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Test, RowsTest]:
         """What narrows, and what tests rows."""
+
+    def _hint(self, column: str) -> str:
+        """What may have been meant by a column that there is not, if anything."""
+        return ""
 
     @abstractmethod
     def split(self, column: str) -> tuple[Self | None, Self | None]:
@@ -85,18 +90,18 @@ class Predicate(ABC):
         """Both this and conditions of a mapping."""
         return replace(self, beside={**self.beside, **where})
 
-    def bound(self, name: str, schema: pa.Schema, known: Sequence[str] | None = None) -> Bound:
+    def bound(self, name: str, schema: pa.Schema, known: Sequence[str] | None = None, uuids: Collection[str] = ()) -> Bound:
         """The condition on the columns of a ``schema``, which are of ``name``; ``InvalidOption`` where it does not fit them.
 
-        ``known`` are all columns that there are, if there are more.
+        ``known`` are all columns that there are, if there are more; ``uuids`` are those whose text is that of uuids.
         """
         for column in self.columns or ():
             if schema.get_field_index(column) < 0:
                 raise InvalidOption(
                     f"Table {name!r} has no column {column!r} to filter by.",
-                    next_step=f"Its columns are {', '.join(schema.names if known is None else known)}.",
+                    next_step=f"{self._hint(column)}Its columns are {', '.join(schema.names if known is None else known)}.",
                 )
-        narrows, test = self._bound(name, schema)
+        narrows, test = self._bound(name, schema, uuids)
         implied = implied_by(narrows)
         is_exact = implied.is_exact and self.beside.keys().isdisjoint(implied.where)
         return Bound(implied.conditions, self.beside, test, is_exact)
@@ -122,6 +127,10 @@ class InText(Predicate):
         """See ``Predicate``."""
         return phrases.columns_of(self.phrase)
 
+    def _hint(self, column: str) -> str:
+        is_meant_as_text = f'"{column}"' in self.text or column.lower() in WORDS_OF_TIME
+        return f"A value stands in single quotes: '{column}'. " if is_meant_as_text else ""
+
     def split(self, column: str) -> tuple[InText | None, InText | None]:
         """See ``Predicate``: what AND joins can be taken apart."""
         parts = phrases.conjuncts(self.phrase)
@@ -134,8 +143,8 @@ class InText(Predicate):
             )
         return tuple(replace(self, phrase=phrases.Joined(some)) if some else None for some in (about, rest))  # type: ignore[return-value]
 
-    def _bound(self, name: str, schema: pa.Schema) -> tuple[Test, RowsTest]:
-        test = Binding(name, schema, self.now).test(self.phrase)
+    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Test, RowsTest]:
+        test = Binding(name, schema, self.now, uuids).test(self.phrase)
         found = _Tested(self.text, self.columns, test)
         _ = found.met_by(_nothing(schema, self.columns))
         return test, found
@@ -184,7 +193,8 @@ class InArrow(Predicate):
             )
         return None, self
 
-    def _bound(self, name: str, schema: pa.Schema) -> tuple[Test, RowsTest]:
+    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Test, RowsTest]:
+        """Arrow compares text, that of uuids too."""
         read = expressions.read_expression(self.expression)
         columns = tuple(schema.names) if read is None else expressions.columns_of(read)
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, NoReturn
 
 from ..errors import InvalidOption
@@ -43,6 +43,10 @@ def parse(text: str) -> Phrase:
     if parser.token.kind != "end":
         parser.refuse("there it should end, or go on with AND or OR")
     return found
+
+
+_BEGINS = {"'": "the text that begins here has no end", '"': "the name that begins here has no end"}
+_BEGINS |= dict.fromkeys("0123456789", "what begins here is no number; sizes are in bytes")
 
 
 class _Token(NamedTuple):
@@ -79,7 +83,7 @@ class _Parser:
         while at < len(self._text):
             found = _TOKEN.match(self._text, at)
             if found is None:
-                self.refuse(f"{self._text[at]!r} begins nothing that it can hold", at)
+                self.refuse(_BEGINS.get(self._text[at], f"{self._text[at]!r} begins nothing that it can hold"), at)
             if found.lastgroup != "space":
                 kind = found.lastgroup or ""
                 yield _Token(kind, found[kind], at)
@@ -237,8 +241,13 @@ class _Parser:
         self.refuse(f"a column or a value is expected, and there is {token.shown}")
 
     def _number(self) -> int | Decimal:
-        text = self._next().value
-        return int(text) if text.isdigit() and len(text) < 64 else Decimal(text)
+        token = self._next()
+        if token.value.isdigit() and len(token.value) < 64:
+            return int(token.value)
+        try:
+            return Decimal(token.value)
+        except InvalidOperation:
+            self.refuse("no number has as many digits", token.at)
 
     def _named(self) -> Operand:
         """A column, what lies in it, a function of it, or a time."""

@@ -51,9 +51,13 @@ def implied_by(test: Test) -> Implied:
     if not isinstance(test, Among | Comparison | Matches | Whatever) or not test.term.is_a_column:
         return Implied()
     found = _of_one(test)
-    if found is None or not all(map(_is_meant, _values(found))):
+    if found is None:
         return Implied()
-    is_exact = not isinstance(test, Matches) or _is_all(test, found)
+    are_meant = all(map(_is_meant, _values(found)))
+    if not are_meant and not isinstance(found, list):  # in the order of uuids another form of one stands elsewhere than its text
+        return Implied()
+    # As a uuid a value takes the rows that it takes as text, which are none, and others.
+    is_exact = are_meant and (not isinstance(test, Matches) or _is_all(test, found))
     return Implied({test.term.column: found}, is_exact and not (isinstance(found, list) and any(map(_may_be_a_number, found))))
 
 

@@ -36,7 +36,7 @@ def settled(where: Where, schema: pa.Schema, name: str, now: int | None = None) 
 def counts_from_now(where: Where) -> bool:
     """Whether some of the conditions may mean something else later, if they are on columns of times."""
     compared = (value for condition in where.values() if not isinstance(condition, Prefix) for value in _values(condition))
-    return any(isinstance(value, str) and is_relative(value) for value in compared)
+    return any(map(is_relative, compared))
 
 
 def _kind_of_times(schema: pa.Schema, column: Any) -> pa.DataType | None:
@@ -80,4 +80,4 @@ def _each(condition: Any, make: Callable[[Any], Any]) -> Any:
 
 def _is_written(value: Any) -> bool:
     """Whether it is a time that is no datetime yet; whole numbers are microseconds, and stay."""
-    return isinstance(value, (str, datetime.date)) and not isinstance(value, datetime.datetime)
+    return isinstance(value, (str, datetime.date, datetime.timedelta)) and not isinstance(value, datetime.datetime)

@@ -261,3 +261,15 @@ def test_what_is_not_whole_is_shown_to_a_tenth(age: int, text: str) -> None:
 
 def test_what_is_whole_in_more_digits_than_an_age_may_have_is_shown_to_a_tenth() -> None:
     assert shown_age(1_000_001 * 1_000_000) == "11.6d"
+
+
+def test_a_timedelta_is_as_long_ago_as_the_text_of_it() -> None:
+    for age, text in (
+        (datetime.timedelta(hours=1), "1h"),
+        (datetime.timedelta(days=2), "2 days ago"),
+        (datetime.timedelta(), "now"),
+    ):
+        assert parse_time(age, START) == parse_time(text, START)
+        assert Moment.of(age, START) == Moment.of(text, START)
+    with pytest.raises(InvalidTime, match="outside of the years"):
+        parse_time(datetime.timedelta.max, START)

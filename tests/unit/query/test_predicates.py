@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -174,6 +175,7 @@ def test_an_expression_is_true_of_the_rows_of_which_it_is_in_arrow(snapshot: Sna
         (pc.starts_with(field("text"), "a"), {"text": prefix("a")}),
         (field("raw").is_null(), {"raw": None}),
         (field("flag"), {"flag": True}),
+        (f"uid > '{UID.upper()}' and k = 1", {"uid": between(UID, None, inclusive="right"), "k": 1}),
     ],
     ids=str,
 )
@@ -192,7 +194,7 @@ def test_what_columns_say_by_themselves_is_read_as_of_a_mapping(snapshot: Snapsh
         ("(k between 1 and 2 and flag) or (k > 5 and k < 8 and number > 3) or k = 7", {"k": between(1, 8)}),
         ("k > 3 and mode > 'MODE_G' and text != 'a'", {"k": between(3, None, inclusive="right")}),
         ("mode = '1'", {"mode": "1"}),
-        (f"uid > '{UID.upper()}' and k = 1", {"k": 1}),
+        ("uid > 'b' and k = 1", {"k": 1}),
         ((field("k") > 300) & (field("k") + 1 > 0), {"k": between(300, None, inclusive="right")}),
         (field("ratio") > 1, {"ratio": between(1.0, None, inclusive="right")}),
         (~(field("ratio") > 1), {}),
@@ -339,3 +341,44 @@ def test_columns_that_are_asked_for_are_told_as_ever(snapshot: Snapshot) -> None
             snapshot.scan(TABLE, columns=["k", "k"], where=where)
         shown = snapshot.scan(TABLE, where=where)
         assert shown.schema == snapshot.scan(TABLE).schema == shown.to_arrow().schema
+
+
+FORMS = {"upper": str.upper, "bare": lambda text: text.replace("-", ""), "braces": lambda text: f"{{{text}}}"}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_ids_are_met_in_any_form_as_by_a_mapping(snapshot: Snapshot, form: Callable[[str], str]) -> None:
+    same = snapshot.scan(TABLE, where={"uid": form(UID)})
+    assert isinstance(same, Scan) and same.count() > 0
+    for text in (f"uid = '{form(UID)}'", f"uid in ('{form(UID)}')", f"'{form(UID)}' = uid"):
+        read = snapshot.scan(TABLE, where=text)
+        assert isinstance(read, Scan) and read.only(["k"]).to_arrow().equals(same.only(["k"]).to_arrow())
+    others = snapshot.scan(TABLE, where=f"uid != '{form(UID)}'").count()
+    assert others + same.count() == snapshot.scan(TABLE, where="uid is not null").count()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("uid = 'bob'", "'bob' is not a uuid"),
+        ("text = 'a", "at character 8: the text that begins here has no end"),
+        ("k > 10MB", "at character 5: what begins here is no number; sizes are in bytes"),
+        ("k > 1e99999999999999999999", "at character 5: no number has as many digits"),
+        ('text = "a/p1"', "A value stands in single quotes: 'a/p1'."),
+        ("at > yesterday", "A value stands in single quotes: 'yesterday'."),
+    ],
+)
+def test_a_likely_mistake_is_told_as_what_it_is(snapshot: Snapshot, text: str, why: str) -> None:
+    with pytest.raises(InvalidOption, match=re.escape(why)):
+        snapshot.scan(TABLE, where=text)
+
+
+def test_a_long_number_for_a_name_is_found_where_it_lies() -> None:
+    digest = "8f14e45fceea167a5a36dedd4bea2543"
+    world = World()
+    with world.writer() as w:
+        world.commit(w, ("put", "objects", [obj(f"{n:032x}") for n in range(50)] + [obj(digest)]))
+    read = world.snapshot().scan("objects", where=f"name = '{digest}'")
+    assert read.count() == 1
+    source = read.source if isinstance(read, Filtered) else read
+    assert isinstance(source, Scan) and dict(source.task.where) == {"name": digest}

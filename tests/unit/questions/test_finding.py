@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from bucketcatalog import InvalidOption, UsageError
 from bucketcatalog.model.sizes import parse_size
-from bucketcatalog.questions import find, top
+from bucketcatalog.questions import du, find, growth, top
 from bucketcatalog.questions.finding import Found
 
 from ...kit.world import DAY, OTHER, time_at
@@ -182,3 +183,17 @@ def test_sizes_are_numbers_and_units(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused(text: Any) -> None:
     with pytest.raises(InvalidOption, match="size"):
         parse_size(text)
+
+
+def test_ages_are_given_as_timedeltas_too(past: Past) -> None:
+    same = [find(past.catalog, older=age, columns=["bucket_id", "name"]).to_arrow() for age in ("30d", timedelta(days=30))]
+    assert len(same[0]) and same[0].equals(same[1])
+
+
+@pytest.mark.parametrize(
+    "asked", [{"prefix": 5}, {"prefix": b"a"}, {"prefix": "\udcff"}, {"bucket": ["cats"]}, {"owner": 7}], ids=str
+)
+def test_a_place_is_told_in_text(past: Past, asked: dict[str, Any]) -> None:
+    for question in (du, growth, find):
+        with pytest.raises(InvalidOption, match=f"{next(iter(asked))} cannot be|is not a uuid"):
+            question(past.catalog, **asked)
