@@ -232,8 +232,22 @@ class _Restoring:
             raise ParentEnded(
                 f"Rows of {self.table.name!r} that are to be put again belong to rows of {parent!r} that have ended since, such as the one "
                 f"with the id {self.orphaned_by}.",
-                next_step=f"Restore {parent!r} to the same state first.",
+                next_step=f"Restore {self._which_parents(parent)} to the same state first.",
             )
+
+    def _which_parents(self, parent: str) -> str:
+        """The one row that is missing, where there is one, for others may be wanted as they are."""
+        table = self.then.table(parent)
+        if len(self.orphaned) > 1 or table.id is None:
+            return repr(parent)
+        (row,) = self.then.scan(parent, columns=list(table.key), where={table.id: self.orphaned_by}).to_arrow().to_pylist()
+        name, whose = row[table.key[-1]], row[table.key[0]]
+        if len(table.key) == 1:
+            return f"{parent!r} {either(f'with bucket={name!r}', f'of {name}: TABLE T|V {name}')}"
+        asked = f"{name} --owner {whose}"
+        return (
+            f"{parent!r} {either(f'with bucket={name!r}, owner={str(whose)!r}', f'of that bucket alone ({parent} T|V {asked})')}"
+        )
 
     def refuse_collected(self) -> None:
         """``DataCollected`` where the data of a row may be gone."""
