@@ -243,10 +243,9 @@ class _Restoring:
         (row,) = self.then.scan(parent, columns=list(table.key), where={table.id: self.orphaned_by}).to_arrow().to_pylist()
         name, whose = row[table.key[-1]], row[table.key[0]]
         if len(table.key) == 1:
-            return f"{parent!r} {either(f'with bucket={name!r}', f'of {name}: TABLE T|V {name}')}"
-        asked = f"{name} --owner {whose}"
-        return (
-            f"{parent!r} {either(f'with bucket={name!r}, owner={str(whose)!r}', f'of that bucket alone ({parent} T|V {asked})')}"
+            return f"{parent!r} {either(f'with bucket={name!r}', f'with the BUCKET {name}')}"
+        return either(
+            f"{parent!r} with bucket={name!r}, owner={str(whose)!r}", f"{parent!r} with the BUCKET {name} --owner {whose}"
         )
 
     def refuse_collected(self) -> None:

@@ -48,7 +48,8 @@ def are_asked_for(table: Table, kind: EventKind) -> bool:
 class Parents:
     """The rows of one table that others name as their parents, as one transaction knows them.
 
-    ``puts`` and ``ends`` are what the transaction has put and deleted so far of any table, and ``own`` what that leaves of keys.
+    ``puts`` and ``ends`` are what the transaction has put and deleted so far of any table, and ``own`` what that leaves of keys. By id it
+    is noted under which keys rows were put, and of ids that were looked for which keys and versions are there: a call costs what it adds.
     """
 
     name: str
@@ -56,10 +57,9 @@ class Parents:
     own: StagedEvents
     puts: Sequence[Given]
     ends: Sequence[Given]
-    _asked: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
-    _there: pa.Table = field(default_factory=_ROWS.empty_table)
-    _put: pa.Table = field(default_factory=_ROWS.empty_table)
-    _ended: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    _there: dict[bytes, list[tuple[bytes, str]]] = field(default_factory=dict)
+    _put: dict[bytes, set[bytes]] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
     _table: Table | None = None
     _done: list[int] = field(default_factory=lambda: [0, 0])
 
@@ -72,11 +72,14 @@ class Parents:
         wanted = pc.unique(named.drop_null())
         if not len(wanted):
             return
-        live = [self._left_there(wanted, column, values, named), self._left_put(wanted)]
+        live = self._left_put(wanted)
         if table.name == self.name and table.id is not None:  # of rows of one call each may belong to another
             own = table.by_name[table.id]
-            live.append(_comparable(own, given.array(own)))
-        absent = pc.and_(named.is_valid(), pc.invert(pc.is_in(named, value_set=pa.concat_arrays(live).drop_null())))
+            live = pa.concat_arrays([live, _comparable(own, given.array(own)).drop_null()])
+        rest = _without(wanted, live)
+        if len(rest):
+            live = pa.concat_arrays([live, self._left_there(rest, column, values, named)])
+        absent = pc.and_(named.is_valid(), pc.invert(pc.is_in(named, value_set=live)))
         row = pc.index(absent, True).as_py()
         if row >= 0:
             raise self._absent(table, column, surface_array(column, values.slice(row, 1))[0].as_py(), row)
@@ -88,41 +91,46 @@ class Parents:
             next_step=f"Put that first, in the same transaction or in one before{leave_out}.",
         )
 
-    def _left_there(self, wanted: pa.Array, column: Column, values: pa.Array, named: pa.Array) -> pa.Array:
-        """Those of the ids that live rows have which were read, but for rows that the transaction has ended or put anew."""
-        new = pc.is_in(wanted, value_set=self._asked)
-        fresh = wanted.filter(pc.invert(new))
-        if len(fresh):
-            as_given = values.take(pc.index_in(fresh, value_set=named))
-            self._there = pa.concat_tables([self._there, *self._read(fresh, column, as_given)])
-            self._asked = pa.concat_arrays([self._asked, fresh])
-        found = self._there.filter(pc.is_in(self._there["id"], value_set=wanted))
-        if len(found):
-            found = found.filter(pc.invert(pc.is_in(found["version"], value_set=self._ended_versions())))
-        left = self.own.left(self.look().table(self.name), one_chunk(found["key"])) if len(found) else None
-        return one_chunk(found["id"] if left is None else found["id"].filter(pc.invert(left.touched)))
-
     def _left_put(self, wanted: pa.Array) -> pa.Array:
         """Those of the ids that rows have which the transaction has put and leaves live."""
         for given in self.puts[self._done[0] :]:
             if given.table.name == self.name and given.table.id is not None:
                 self._table, own = given.table, given.table.by_name[given.table.id]
-                rows = [_comparable(own, given.array(own)), given.keys, pa.nulls(len(given), pa.string())]
-                self._put = pa.concat_tables([self._put, pa.table(rows, schema=_ROWS)])
+                for id_, key in zip(_comparable(own, given.array(own)).to_pylist(), given.key_list, strict=True):
+                    if id_ is not None:
+                        self._put.setdefault(id_, set()).add(key)
         self._done[0] = len(self.puts)
-        found = self._put.filter(pc.is_in(self._put["id"], value_set=wanted))
+        found = [(id_, key) for id_ in wanted.to_pylist() for key in self._put.get(id_, ())]
+        put, keys = _arrays(found)
         table = self._table
-        left = self.own.left(table, one_chunk(found["key"])) if table is not None and len(found) else None
+        left = self.own.left(table, keys) if table is not None and found else None
         if table is None or table.id is None or left is None:
             return pa.array([], pa.binary())
-        is_that = pc.equal(_comparable(table.by_name[table.id], left.ids), one_chunk(found["id"]))
-        return one_chunk(found["id"]).filter(pc.and_(left.live, pc.fill_null(is_that, False)))
+        is_that = pc.equal(_comparable(table.by_name[table.id], left.ids), put)
+        return put.filter(pc.and_(left.live, pc.fill_null(is_that, False)))
 
-    def _ended_versions(self) -> pa.Array:
+    def _left_there(self, wanted: pa.Array, column: Column, values: pa.Array, named: pa.Array) -> pa.Array:
+        """Those of the ids that live rows have which were read, but for rows that the transaction has ended or put anew."""
+        new = [id_ for id_ in wanted.to_pylist() if id_ not in self._there]
+        if new:
+            fresh = pa.array(new, pa.binary())
+            parts = self._read(fresh, column, values.take(pc.index_in(fresh, value_set=named)))
+            self._there |= {id_: [] for id_ in new}
+            for rows in parts:
+                for id_, key, version in zip(*(each.to_pylist() for each in rows.columns), strict=True):
+                    self._there[id_].append((key, version))
+        ended = self._ended_versions()
+        found = [(id_, key) for id_ in wanted.to_pylist() for key, version in self._there[id_] if version not in ended]
+        there, keys = _arrays(found)
+        left = self.own.left(self.look().table(self.name), keys) if found else None
+        return there if left is None else there.filter(pc.invert(left.touched))
+
+    def _ended_versions(self) -> set[str]:
         """The versions that the transaction has ended by their names."""
-        new = [given for given in self.ends[self._done[1] :] if given.table.name == self.name]
+        for given in self.ends[self._done[1] :]:
+            if given.table.name == self.name:
+                self._ended.update(version_names(*given.names).drop_null().to_pylist())
         self._done[1] = len(self.ends)
-        self._ended = pa.concat_arrays([self._ended, *(version_names(*given.names).drop_null() for given in new)])
         return self._ended
 
     def _read(self, wanted: pa.Array, column: Column, values: pa.Array) -> list[pa.Table]:
@@ -152,6 +160,15 @@ def _rows(facts: Facts, table: Table, own: Column, wanted: pa.Array) -> pa.Table
     facts = facts.filter(pc.is_in(ids(facts, own), value_set=wanted))
     columns = [ids(facts, own), one_chunk(encode_keys(table, facts.rows)), version_names(*facts.own_names())]
     return pa.table(columns, schema=_ROWS)
+
+
+def _arrays(found: Sequence[tuple[bytes, bytes]]) -> tuple[pa.Array, pa.Array]:
+    """Ids and keys apart."""
+    return pa.array([id_ for id_, _ in found], pa.binary()), pa.array([key for _, key in found], pa.binary())
+
+
+def _without(wanted: pa.Array, known: pa.Array) -> pa.Array:
+    return wanted.filter(pc.invert(pc.is_in(wanted, value_set=known)))
 
 
 def _comparable(column: Column, values: pa.Array) -> pa.Array:

@@ -99,8 +99,8 @@ class Cloning(Pruning):
         heads = [self._timelines.transactions[uuid] for uuid in self._ends(writer, cut)]
         if len(heads) == 1:
             with Catalog(target).writer(writer, database=DATABASE, clock=self._world.time.now) as held:
-                with held.transaction() as tx:
-                    pass
+                with held.transaction(app_id=f"{writer} in {target.url}", app_version=1) as tx:
+                    pass  # which is said although nothing comes of it
                 assert tx.committed is not None
                 check(f"the next revision of {writer} in the clone", heads[0].revision + 1, tx.committed.revision)
 

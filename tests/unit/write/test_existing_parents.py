@@ -10,6 +10,7 @@ import pytest
 
 from bucketcatalog import Catalog, InvalidRows
 from bucketcatalog.model.events import EventKind
+from bucketcatalog.write import parents
 from bucketcatalog.write.shares import share_task
 from bucketcatalog.write.writer import Writer
 
@@ -161,6 +162,42 @@ def test_an_id_that_is_the_key_is_looked_up_however_many_are_named(world: World,
         world.commit(writer, ("put", "lab.steps", steps))
         with pytest.raises(InvalidRows, match=f"Row {count} .* has the id {count}"), writer.transaction() as tx:
             tx.put("lab.steps", pa.table({"n": range(count + 1), "run": range(count + 1)}))
+
+
+def test_only_what_the_transaction_has_not_put_is_looked_for_and_that_once(
+    world: World, as_columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, real = [], parents.Scan
+
+    def counted(*args: Any, **options: Any) -> Any:
+        asked.append(options["where"])
+        return real(*args, **options)
+
+    with world.writer(catalog=catalog(world)) as writer:
+        world.commit(writer, ("put", "lab.runs", run("before", ID_2)))
+        monkeypatch.setattr(parents, "Scan", counted)
+        with writer.transaction() as tx:
+            for n in range(20):
+                id_ = f"cccccccc-0000-4000-8000-{n:012}"
+                tx.put("lab.runs", run(f"{n}", id_))
+                tx.put("lab.steps", given([(n, id_), (n + 100, ID_2)], as_columns))
+    assert asked == [{"id": [ID_2]}]
+    assert len(rows(world.snapshot(), "lab.steps")) == 40
+
+
+def test_a_call_costs_as_much_after_many_as_after_few(world: World, as_columns: bool) -> None:
+    pool = pa.default_memory_pool()
+    costs = []
+    with world.writer(catalog=catalog(world)) as writer:
+        world.commit(writer, ("put", "lab.runs", [run(f"before {n}", f"dddddddd-0000-4000-8000-{n:012}") for n in range(300)]))
+        with writer.transaction() as tx:
+            for n in range(300):
+                new, old = (f"{first}-0000-4000-8000-{n:012}" for first in ("cccccccc", "dddddddd"))
+                tx.put("lab.runs", run(f"{n}", new))
+                before = pool.total_bytes_allocated()
+                tx.put("lab.steps", given([(2 * n, new), (2 * n + 1, old)], as_columns))
+                costs.append(pool.total_bytes_allocated() - before)
+    assert sum(costs[250:]) < 1.2 * sum(costs[50:100])
 
 
 def test_rows_of_a_tree_may_belong_to_rows_of_the_same_call(world: World) -> None:
