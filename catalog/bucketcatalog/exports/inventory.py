@@ -31,6 +31,7 @@ from pyarrow import csv, parquet
 
 from ..errors import InvalidOption, NotFound
 from ..model.times import datetime_of
+from ..model.uuids import is_uuid_text
 from ..query.snapshot import Snapshot
 from ..store.base import Store
 from ..store.open import is_inventory_url, store_at
@@ -110,7 +111,7 @@ def _bucket(snapshot: Snapshot, bucket: str | None, owner: str | uuid.UUID | Non
     asked = ["name", "versioning", "source"]
     rows = snapshot.scan("buckets", columns=asked, bucket=bucket, owner=owner).to_arrow().to_pylist()
     if bucket is not None:
-        if not rows and _is_uuid(bucket):
+        if not rows and is_uuid_text(bucket):
             rows = snapshot.scan("buckets", columns=asked, where={"id": bucket}, owner=owner).to_arrow().to_pylist()
         return (rows[0]["name"], rows[0]) if rows else (bucket, {})
     if len(rows) == 1:
@@ -123,14 +124,6 @@ def _bucket(snapshot: Snapshot, bucket: str | None, owner: str | uuid.UUID | Non
         f"An inventory is of one bucket, and there are {len(rows):,}.",
         next_step=f"Name one, such as {rows[0]['name']!r}: {either('bucket=NAME', '--bucket NAME')}.",
     )
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _in_s3(source: str | None) -> tuple[str, str] | None:

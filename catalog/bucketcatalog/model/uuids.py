@@ -37,6 +37,14 @@ def uuid_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("-", ""))
 
 
+def is_uuid_text(value: Any) -> bool:
+    """Whether it is text that a uuid can be written as."""
+    try:
+        return isinstance(value, str) and bool(uuid_value(value))
+    except ValueError:
+        return False
+
+
 def uuid_value(value: Any) -> str:
     """A uuid given as ``uuid.UUID``, text or 16 bytes as its text; ``ValueError`` or ``TypeError`` for anything else."""
     if isinstance(value, uuid.UUID):

@@ -22,6 +22,7 @@ from ..model.keys import encode_key
 from ..model.names import owner_id
 from ..model.render import DELETED_AT
 from ..model.tables import DataType, Table
+from ..model.uuids import is_uuid_text
 from ..state.contents import Contents
 from ..store.base import Store
 from ..where.conditions import Where, listed
@@ -133,7 +134,7 @@ def named_in(cuts: Sequence[Contents], table: Table, place: Place | ByName, *, e
         of_owner[column] = _owner(parent, column, place.owner)
     id_column = parent.id or parent.key[-1]
     rows = _parents(cuts, parent, {**of_owner, parent.key[-1]: place.bucket}, ended=ended)
-    if not len(rows) and parent.by_name[id_column].type is DataType.UUID and _is_uuid(place.bucket):
+    if not len(rows) and parent.by_name[id_column].type is DataType.UUID and is_uuid_text(place.bucket):
         rows = _parents(cuts, parent, {**of_owner, id_column: place.bucket}, ended=True)
         if not len(rows) and (orphaned := _of_children(cuts, table, place.bucket, of_owner)) is not None:
             return orphaned
@@ -220,14 +221,6 @@ def _is_text(value: Any) -> bool:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
         return False
-
-
-def _is_uuid(text: Any) -> bool:
-    try:
-        uuid.UUID(text)
-    except (ValueError, AttributeError, TypeError):
-        return False
-    return True
 
 
 def _no_such(cuts: Sequence[Contents], parent: Table, place: Place | ByName, ended: Sequence[Any]) -> NotFound:

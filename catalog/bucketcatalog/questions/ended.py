@@ -17,7 +17,7 @@ from ..log.versions import Version
 from ..model.arrays import one_chunk
 from ..model.render import DELETED_AT
 from ..model.tables import TIMESTAMP
-from ..model.times import Time, datetime_of, parse_time
+from ..model.times import Moment, Time, datetime_of, parse_time, refuse_reversed_times
 from ..query.operations import Operations
 from ..where.conditions import between
 from .asking import BUCKET, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
@@ -78,6 +78,7 @@ def who(
     )
     if name is not None and prefix is not None:
         raise InvalidOption("A name and a prefix are asked for.", next_step="Leave one out.")
+    refuse_reversed_times(Moment.of(since, about.now), Moment.of(until, about.now))
     window = [None if time is None else datetime_of(parse_time(time, about.now)) for time in (since, until)]
     where: dict[str, Any] = {} if window == [None, None] else {DELETED_AT: between(*window)}
     if name is not None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import InvalidOption, InvalidTime
 from ..model.times import datetime_of, parse_time
 from ..model.uuids import uuid_value
-from .phrases import Call, Compare, In, IsNull, Joined, Like, Literal, Operand, Path, Phrase, Truth
+from .phrases import FLIPPED, Call, Compare, In, IsNull, Joined, Like, Literal, Operand, Path, Phrase, Truth
 from .truth import (
     NUMBERS,
     Always,
@@ -33,7 +33,6 @@ from .truth import (
     sort_of,
 )
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WRITTEN = {
     "whole numbers": "a number",
     "numbers": "a number",
@@ -78,12 +77,12 @@ class Binding:
     def _compared(self, phrase: Compare) -> Test:
         left, op, right = phrase.left, phrase.op, phrase.right
         if isinstance(left, Literal):
-            left, op, right = right, _FLIPPED.get(op, op), left
+            left, op, right = right, FLIPPED.get(op, op), left
         if isinstance(left, Literal):
             raise InvalidOption("A condition compares two values, and no column.", next_step="Name a column.")
         term = self._term(left)
         sort = self._sort(term)
-        if op in _FLIPPED and sort == "true or false":
+        if op in FLIPPED and sort == "true or false":
             self._refuse(term, "what is true or false has no order", "Compare it by = or !=.")
         if not isinstance(right, Literal):
             return self._pair(term, op, self._term(right))

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from .phrases import FLIPPED, OPPOSITE
 from .truth import Among, Comparison, Every, Matches, Missing, Some, Term, Test, Unread, sort_of
 
 _OPS = {"equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _JOINED: dict[str, Any] = {"and_kleene": Every, "and": Every, "or_kleene": Some, "or": Some}
 _METADATA = "-- schema metadata --\n"
 UNREAD = Unread()
@@ -116,7 +115,7 @@ def _compared(node: Node, schema: pa.Schema, is_negative: bool) -> Test:
     left, right = node.arguments
     op = _OPS[node.kind]
     if left.kind == "literal":
-        left, right, op = right, left, _FLIPPED.get(op, op)
+        left, right, op = right, left, FLIPPED.get(op, op)
     term = _term(left, schema)
     if term is None or right.kind != "literal" or not (values := _values([right.value], term.kind)):
         return UNREAD
@@ -125,7 +124,7 @@ def _compared(node: Node, schema: pa.Schema, is_negative: bool) -> Test:
     )  # NaN is neither less nor greater to Arrow, and takes the side that nothing else takes
     if is_fraction and is_negative:
         return UNREAD
-    found = Comparison(term, _OPPOSITE[op] if is_negative else op, values[0])
+    found = Comparison(term, OPPOSITE[op] if is_negative else op, values[0])
     return Unread(found) if is_fraction else found
 
 

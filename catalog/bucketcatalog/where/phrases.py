@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+"""What is true of two values of which a comparison is false."""
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons in order, with the two values exchanged."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ Phrase = Compare | In | Like | IsNull | Truth | Joined
 def negated(phrase: Phrase) -> Phrase:
     """What is true where the phrase is false, false where it is true, and unknown where it is unknown."""
     if isinstance(phrase, Compare):
-        return Compare(phrase.left, _OPPOSITE[phrase.op], phrase.right)
+        return Compare(phrase.left, OPPOSITE[phrase.op], phrase.right)
     if isinstance(phrase, Joined):
         return Joined(tuple(map(negated, phrase.parts)), not phrase.is_or)
     twin = {**vars(phrase), "is_negative": not phrase.is_negative}

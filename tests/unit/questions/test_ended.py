@@ -139,3 +139,8 @@ def test_without_tombstones_nobody_did_anything() -> None:
 def test_what_cannot_be_told_is_refused(past: Past, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         who(past.catalog, **options)
+
+
+def test_a_reversed_span_is_refused(past: Past) -> None:
+    with pytest.raises(InvalidOption, match="The start lies after the end"):
+        who(past.catalog, since="1h", until="2h")
