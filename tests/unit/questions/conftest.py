@@ -86,7 +86,7 @@ class Past:
 
     def _commit(self, events: int) -> None:
         writer, operation = self.chance.choice(self.writers), self.chance.choice([None, "upload", "expire"])
-        keys = list({self._key() for _ in range(events)} | set(self.chance.sample(sorted(self.live), min(len(self.live), 3))))
+        keys = sorted({self._key() for _ in range(events)} | set(self.chance.sample(sorted(self.live), min(len(self.live), 3))))
         calls: list[tuple[Any, ...]] = []
         then: list[tuple[str, Key, Row]] = []
         for key in keys:
