@@ -84,7 +84,8 @@ def test_conditions_narrow_what_is_read(spark: SparkSession, tmp_path: Path) -> 
     assert sorted(row.v for row in load(spark, tmp_path, where=text).collect()) == [1, 2]
     assert load(spark, tmp_path, where='{"host": {"prefix": "b"}}').count() == 0
     with pytest.raises((PySparkException, BucketCatalogError), match=r"INVALID_OPTION.*where"):
-        load(spark, tmp_path, where="host = 'a'").collect()
+        load(spark, tmp_path, where="host = a'").collect()
+    assert sorted(row.v for row in load(spark, tmp_path, where="host = 'a' and v > 0").collect()) == [1, 2]
 
 
 def test_what_the_option_cannot_say_is_refused(spark: SparkSession, tmp_path: Path) -> None:
