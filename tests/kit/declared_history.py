@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+import pytest
+
 from bucketcatalog import Catalog
+from bucketcatalog.format import segments as format_segments
+from bucketcatalog.log import segments
 from bucketcatalog.query.snapshot import Snapshot
 
 from .machine.declaring import NAME, Declared
 from .world import SECOND, World
+
+
+@contextmanager
+def in_small_blocks() -> Iterator[None]:
+    """Row groups of three rows, and none within checkpoints, where they would have no statistics."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (format_segments, segments):
+            patch.setattr(module, "ROW_GROUP_ROWS", 3)
+        patch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 0)
+        yield
 
 
 def history(table: Declared, random: Random) -> World:

@@ -15,13 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import between
-from bucketcatalog.format import segments as format_segments
-from bucketcatalog.log import segments
 from bucketcatalog.model.render import REQUESTED
 from bucketcatalog.query.scan import Scan
 
 from ..kit.chance import searching
-from ..kit.declared_history import history
+from ..kit.declared_history import history, in_small_blocks
 from ..kit.machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
 from ..kit.world import World
 
@@ -30,11 +28,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module", autouse=True)
 def blocks_of_few_rows() -> Iterator[None]:
-    """Row groups of three rows, and none within checkpoints, where they would have no statistics."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (format_segments, segments):
-            patch.setattr(module, "ROW_GROUP_ROWS", 3)
-        patch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 0)
+    with in_small_blocks():
         yield
 
 

@@ -16,12 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketcatalog import Catalog, InvalidOption
-from bucketcatalog.format import segments as format_segments
-from bucketcatalog.log import segments
 from bucketcatalog.query.reads import Read
 
 from ..kit.chance import searching
-from ..kit.declared_history import history
+from ..kit.declared_history import history, in_small_blocks
 from ..kit.machine.declaring import NAME, Declared, bits, declared
 from ..kit.predicates import expressed, said
 from ..kit.world import World
@@ -31,11 +29,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module", autouse=True)
 def blocks_of_few_rows() -> Iterator[None]:
-    """Row groups of three rows, and none within checkpoints, where they would have no statistics."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (format_segments, segments):
-            patch.setattr(module, "ROW_GROUP_ROWS", 3)
-        patch.setattr("bucketcatalog.checkpoint.plan.INLINE_BYTES", 0)
+    with in_small_blocks():
         yield
 
 
