@@ -77,7 +77,14 @@ def who(
     by: Annotated[
         str | None, typer.Option("--by", metavar="WHAT", help="writer, or object: each version.  [default: writer]")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Each version of the object of this name.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="GLOB",
+            help="Each version of objects of such names: what stands behind the last /, or with a / all.",
+        ),
+    ] = None,
     as_of: AsOf = None,
     ignore_corruption: IgnoreCorruption = False,
     limit: Limit = None,

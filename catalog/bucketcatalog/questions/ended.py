@@ -6,7 +6,7 @@ sees that something is gone, and not by whose hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,8 @@ from ..model.tables import TIMESTAMP
 from ..model.times import Moment, Time, datetime_of, parse_time, refuse_reversed_times
 from ..query.operations import Operations
 from ..where.conditions import between
-from .asking import BUCKET, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
+from .asking import BUCKET, NAME, OWNER, SIZE, Asked, Owner, Source, asked
+from .finding import Test, of_name, tested
 from .grouping import BYTES, COUNT, Totals, narrow
 
 DID, WRITER, OPERATION, FIRST, LAST, VERSION = "did", "writer", "operation", "first", "last", "version"
@@ -68,7 +69,7 @@ def who(
     last to do so first. The operation is null where its transaction was pruned. One request for each transaction that ended any.
 
     ``by="object"``, the default with a ``name``: each version with when, how, by whom, its size and its name as a version, the newest
-    end first. All of them are held: narrow them down where they are many.
+    end first. All of them are held: narrow them down where they are many. ``name`` is a glob, as ``find`` has it.
     """
     how = by if by is not None else "object" if name is not None else "writer"
     if how not in ("writer", "object"):
@@ -76,25 +77,26 @@ def who(
     about = asked(
         source, as_of=as_of, database=database, bucket=bucket, owner=owner, prefix=prefix, ignore_corruption=ignore_corruption
     )
-    if name is not None and prefix is not None:
-        raise InvalidOption("A name and a prefix are asked for.", next_step="Leave one out.")
     refuse_reversed_times(Moment.of(since, about.now), Moment.of(until, about.now))
     window = [None if time is None else datetime_of(parse_time(time, about.now)) for time in (since, until)]
     where: dict[str, Any] = {} if window == [None, None] else {DELETED_AT: between(*window)}
+    tests: list[Test] = []
     if name is not None:
-        (where[NAME],) = texts("name", name)
-    return _by_object(about, where) if how == "object" else _by_writer(about, where)
+        test, narrower = of_name(name, prefix)
+        tests.append(test)
+        where |= narrower
+    return _by_object(about, where, tests) if how == "object" else _by_writer(about, where, tests)
 
 
-def _by_object(about: Asked, where: Mapping[str, Any]) -> pa.Table:
-    rows = about.scan(list(_OBJECT), where, ended=True).to_arrow().rename_columns(list(_OBJECT.values()))
+def _by_object(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) -> pa.Table:
+    rows = tested(about, list(_OBJECT), where, tests, ended=True).to_arrow().rename_columns(list(_OBJECT.values()))
     rows = rows.take(pc.sort_indices(rows.select([DELETED_AT]), sort_keys=[(DELETED_AT, "descending")]))
     return rows.set_column(rows.column_names.index(DID), DID, _told(rows[DID]))
 
 
-def _by_writer(about: Asked, where: Mapping[str, Any]) -> pa.Table:
+def _by_writer(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) -> pa.Table:
     of_transactions = Totals(_KEYS)
-    for batch in about.scan([field.name for field in _KEYS] + [SIZE], where, ended=True).to_batches():
+    for batch in tested(about, [*(field.name for field in _KEYS), SIZE], where, tests, ended=True).to_batches():
         keys = {field.name: batch[field.name] for field in _KEYS}
         keys[_EVENT] = pc.utf8_slice_codeunits(keys[_EVENT], 0, _UUID_CHARACTERS)
         of_transactions.add(keys, {BYTES: batch[SIZE]})

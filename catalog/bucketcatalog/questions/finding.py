@@ -76,10 +76,9 @@ def find(
     if older is not None or newer is not None:
         where[MODIFIED] = _within("newer", _time(newer, about.now), "older", _time(older, about.now))
     if name is not None:
-        (glob,) = texts("name", name)
-        tests.append(Glob(NAME, glob, last=DELIMITER not in glob))
-        if DELIMITER in glob:
-            where |= _beginning(glob, prefix)
+        test, narrower = of_name(name, prefix)
+        tests.append(test)
+        where |= narrower
     if content_type is not None:
         (glob,) = texts("content_type", content_type)
         if literal_beginning(glob) == glob:
@@ -93,7 +92,14 @@ def find(
         (kind,) = texts("file_type", file_type)
         where[KIND] = [kind, None] if kind == FILE else kind
     tests += [Tagged(*_key_and_value(each)) for each in texts("tag", tag)]
-    return _found(about, shown, where, tests, ended=deleted)
+    return tested(about, shown, where, tests, ended=deleted)
+
+
+def of_name(name: str, prefix: str | None) -> tuple[Glob, dict[str, Any]]:
+    """What a glob for names checks on rows, and the condition that it makes of what it begins with."""
+    (glob,) = texts("name", name)
+    whole = DELIMITER in glob
+    return Glob(NAME, glob, last=not whole), _beginning(glob, prefix) if whole else {}
 
 
 def _size(given: Size | None) -> int | None:
@@ -125,7 +131,8 @@ def _key_and_value(tag: str) -> tuple[str, str | None]:
     return key, value if equals else None
 
 
-def _found(about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[Test], *, ended: bool) -> InBatches:
+def tested(about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[Test], *, ended: bool) -> InBatches:
+    """The objects that are meant, or their tombstones, that meet conditions and pass tests."""
     needed = dict.fromkeys([*columns, *(test.column for test in tests)])
     scan = about.scan(list(needed), where, ended=ended)
     return Found(scan, tuple(columns), tuple(tests)) if tests else scan
