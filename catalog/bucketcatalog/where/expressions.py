@@ -8,18 +8,20 @@ the rows are tested by the expression itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from .implied import Implied, implied_by, of_every, of_some
 from .phrases import FLIPPED, OPPOSITE
-from .truth import Among, Comparison, Every, Matches, Missing, Some, Term, Test, Unread, sort_of
+from .truth import Among, Comparison, Matches, Missing, Some, Term, Test, sort_of
 
 _OPS = {"equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
-_JOINED: dict[str, Any] = {"and_kleene": Every, "and": Every, "or_kleene": Some, "or": Some}
+_IS_OR = {"and_kleene": False, "and": False, "or_kleene": True, "or": True}
 _METADATA = "-- schema metadata --\n"
-UNREAD = Unread()
-"""Of which nothing is known."""
+_NOTHING = Implied()
+"""What is demanded by what is not recognised."""
 
 
 class Node(NamedTuple):
@@ -90,20 +92,20 @@ def columns_of(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in node.arguments for name in columns_of(each)))
 
 
-def recognised(node: Node, schema: pa.Schema, *, is_negative: bool = False) -> Test:
-    """An expression, or where ``is_negative`` its opposite, as a test that narrows by what is recognised of it; never evaluated itself."""
+def recognised(node: Node, schema: pa.Schema, *, is_negative: bool = False) -> Implied:
+    """What an expression, or where ``is_negative`` its opposite, demands of single columns, by what is recognised of it."""
     if node.kind == "invert":
         return recognised(node.arguments[0], schema, is_negative=not is_negative)
-    joined = _JOINED.get(node.kind)
-    if joined is not None:
-        joined = {Every: Some, Some: Every}[joined] if is_negative else joined  # as De Morgan has it
-        return joined(tuple(recognised(each, schema, is_negative=is_negative) for each in node.arguments))
+    is_or = _IS_OR.get(node.kind)
+    if is_or is not None:
+        parts = [recognised(each, schema, is_negative=is_negative) for each in node.arguments]
+        return of_some(parts) if is_or != is_negative else of_every(parts)  # as De Morgan has it
     if node.kind == "field":
         term = _term(node, schema)
         is_truth = term is not None and sort_of(term.kind) == "true or false"
-        return Comparison(term, "=", not is_negative) if term is not None and is_truth else UNREAD
+        return implied_by(Comparison(term, "=", not is_negative)) if term is not None and is_truth else _NOTHING
     make = _RECOGNISED.get("compare" if node.kind in _OPS else node.kind)
-    return UNREAD if make is None else make(node, schema, is_negative)
+    return _NOTHING if make is None else make(node, schema, is_negative)
 
 
 def _term(node: Node, schema: pa.Schema) -> Term | None:
@@ -111,49 +113,51 @@ def _term(node: Node, schema: pa.Schema) -> Term | None:
     return Term(node.value, schema.field(at).type) if at >= 0 else None
 
 
-def _compared(node: Node, schema: pa.Schema, is_negative: bool) -> Test:
+def _compared(node: Node, schema: pa.Schema, is_negative: bool) -> Implied:
     left, right = node.arguments
     op = _OPS[node.kind]
     if left.kind == "literal":
         left, right, op = right, left, FLIPPED.get(op, op)
     term = _term(left, schema)
     if term is None or right.kind != "literal" or not (values := _values([right.value], term.kind)):
-        return UNREAD
-    is_fraction = (
-        sort_of(term.kind) == "numbers"
-    )  # NaN is neither less nor greater to Arrow, and takes the side that nothing else takes
-    if is_fraction and is_negative:
-        return UNREAD
-    found = Comparison(term, OPPOSITE[op] if is_negative else op, values[0])
-    return Unread(found) if is_fraction else found
+        return _NOTHING
+    # NaN is neither less nor greater to Arrow, and takes the side that nothing else takes.
+    if is_negative and sort_of(term.kind) == "numbers":
+        return _NOTHING
+    return _demanded(Comparison(term, OPPOSITE[op] if is_negative else op, values[0]), term)
 
 
-def _among(node: Node, schema: pa.Schema, is_negative: bool) -> Test:
+def _among(node: Node, schema: pa.Schema, is_negative: bool) -> Implied:
     term = _term(node.arguments[0], schema)
     given = getattr(node.options["value_set"], "values", None) if node.options is not None else None
     if is_negative or term is None or not isinstance(given, pa.Array):
-        return UNREAD
+        return _NOTHING
     has_null = given.null_count > 0 and node.option("null_matching_behavior") == 0
     values = _values(list(given.drop_null()), term.kind)
     if values is None:
-        return UNREAD
+        return _NOTHING
     found: Test = Among(term, tuple(values))
-    found = Some((found, Missing(term.column))) if has_null else found
-    return Unread(found) if sort_of(term.kind) == "numbers" else found
+    return _demanded(Some((found, Missing(term.column))) if has_null else found, term)
 
 
-def _null(node: Node, schema: pa.Schema, is_negative: bool) -> Test:
+def _demanded(test: Test, term: Term) -> Implied:
+    """What a test of a term demands, which of numbers that may be NaN is not all that the expression does."""
+    found = implied_by(test)
+    return replace(found, is_exact=False) if sort_of(term.kind) == "numbers" else found
+
+
+def _null(node: Node, schema: pa.Schema, is_negative: bool) -> Implied:
     term = _term(node.arguments[0], schema)
     if term is None or node.option("nan_is_null"):
-        return UNREAD
-    return Missing(term.column, None, is_negative != (node.kind == "is_valid"))
+        return _NOTHING
+    return implied_by(Missing(term.column, None, is_negative != (node.kind == "is_valid")))
 
 
-def _beginning(node: Node, schema: pa.Schema, is_negative: bool) -> Test:
+def _beginning(node: Node, schema: pa.Schema, is_negative: bool) -> Implied:
     term, text = _term(node.arguments[0], schema), node.option("pattern")
     if is_negative or term is None or sort_of(term.kind) != "text" or node.option("ignore_case") is not False:
-        return UNREAD
-    return Matches(term, (text, None)) if isinstance(text, str) and text else UNREAD
+        return _NOTHING
+    return implied_by(Matches(term, (text, None))) if isinstance(text, str) and text else _NOTHING
 
 
 def _values(scalars: Sequence[pa.Scalar], kind: pa.DataType) -> list[Any] | None:
@@ -187,7 +191,7 @@ def _cast(scalar: pa.Scalar, kind: pa.DataType) -> Any:
         return None
 
 
-_RECOGNISED: dict[str, Callable[[Node, pa.Schema, bool], Test]] = {
+_RECOGNISED: dict[str, Callable[[Node, pa.Schema, bool], Implied]] = {
     "compare": _compared,
     "is_in": _among,
     "is_null": _null,

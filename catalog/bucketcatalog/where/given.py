@@ -24,7 +24,7 @@ from . import expressions, phrases
 from .binding import Binding
 from .conditions import Where
 from .grammar import parse
-from .implied import implied_by
+from .implied import Implied, implied_by
 from .truth import Test
 
 
@@ -71,8 +71,8 @@ class Predicate(ABC):
         """The columns that it is about; None where nobody knows."""
 
     @abstractmethod
-    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Test, RowsTest]:
-        """What narrows, and what tests rows."""
+    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Implied, RowsTest]:
+        """What it demands of single columns, and what tests rows."""
 
     def _hint(self, column: str) -> str:
         """What may have been meant by a column that there is not, if anything."""
@@ -101,8 +101,7 @@ class Predicate(ABC):
                     f"Table {name!r} has no column {column!r} to filter by.",
                     next_step=f"{self._hint(column)}Its columns are {', '.join(schema.names if known is None else known)}.",
                 )
-        narrows, test = self._bound(name, schema, uuids)
-        implied = implied_by(narrows)
+        implied, test = self._bound(name, schema, uuids)
         is_exact = implied.is_exact and self.beside.keys().isdisjoint(implied.where)
         return Bound(implied.conditions, self.beside, test, is_exact)
 
@@ -143,11 +142,11 @@ class InText(Predicate):
             )
         return tuple(replace(self, phrase=phrases.Joined(some)) if some else None for some in (about, rest))  # type: ignore[return-value]
 
-    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Test, RowsTest]:
+    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Implied, RowsTest]:
         test = Binding(name, schema, self.now, uuids).test(self.phrase)
         found = _Tested(self.text, self.columns, test)
         _ = found.met_by(_nothing(schema, self.columns))
-        return test, found
+        return implied_by(test), found
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ class InArrow(Predicate):
             )
         return None, self
 
-    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Test, RowsTest]:
+    def _bound(self, name: str, schema: pa.Schema, uuids: Collection[str]) -> tuple[Implied, RowsTest]:
         """Arrow compares text, that of uuids too."""
         read = expressions.read_expression(self.expression)
         columns = tuple(schema.names) if read is None else expressions.columns_of(read)
@@ -205,8 +204,8 @@ class InArrow(Predicate):
                 next_step="Compare columns with values of their types: "
                 f"{', '.join(f'{column} is {schema.field(column).type}' for column in columns[:8])}.",
             ) from None
-        narrows = expressions.UNREAD if read is None else expressions.recognised(read, schema)
-        return narrows, _Expressed(self.expression, columns)
+        implied = Implied() if read is None else expressions.recognised(read, schema)
+        return implied, _Expressed(self.expression, columns)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ What cannot be said so is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..model.uuids import uuid_value
 from .conditions import Between, Prefix
-from .truth import Among, Comparison, Every, Matches, Missing, Some, Test, Unread, Whatever, orderable
+from .truth import Among, Comparison, Every, Matches, Missing, Some, Test, Whatever, orderable
 
 _NUMBER = re.compile("-?[0-9]+", re.ASCII)
 _Allowed = list[Any] | Between | Prefix
@@ -40,11 +40,9 @@ def _shown(allowed: _Allowed) -> Any:
 def implied_by(test: Test) -> Implied:
     """What a test demands of single columns."""
     if isinstance(test, Every):
-        return _of_every(map(implied_by, test.parts))
+        return of_every(map(implied_by, test.parts))
     if isinstance(test, Some):
-        return _of_some([implied_by(part) for part in test.parts])
-    if isinstance(test, Unread):
-        return Implied() if test.implied is None else replace(implied_by(test.implied), is_exact=False)
+        return of_some([implied_by(part) for part in test.parts])
     if isinstance(test, Missing):
         allowed: _Allowed = Between() if test.is_negative else [None]
         return Implied({test.column: allowed}, is_exact=True) if test.term is None else Implied()
@@ -108,7 +106,8 @@ def _values(allowed: _Allowed) -> list[Any]:
     return allowed if isinstance(allowed, list) else [allowed.low, allowed.high]
 
 
-def _of_every(parts: Iterable[Implied]) -> Implied:
+def of_every(parts: Iterable[Implied]) -> Implied:
+    """What is demanded where each of them is."""
     where: dict[str, _Allowed] = {}
     is_exact = True
     for part in parts:
@@ -123,8 +122,8 @@ def _of_every(parts: Iterable[Implied]) -> Implied:
     return Implied(where, is_exact)
 
 
-def _of_some(parts: list[Implied]) -> Implied:
-    """What all of them demand: of one column alone that may be all there is to say."""
+def of_some(parts: Sequence[Implied]) -> Implied:
+    """What is demanded where one of them is, which all have in common: of one column alone that may be all there is to say."""
     where: dict[str, _Allowed] = {}
     for column in parts[0].where:
         each = [part.where[column] for part in parts if column in part.where]

@@ -240,17 +240,6 @@ class Some(Test):
         return functools.reduce(pc.or_kleene, (part.of(rows) for part in self.parts))
 
 
-@dataclass(frozen=True)
-class Unread(Test):
-    """What somebody else evaluates: all that is known of it is that ``implied`` is true of every row that is kept, if anything."""
-
-    implied: Test | None = None
-
-    def of(self, rows: pa.Table) -> pa.Array:
-        """See ``Test``: never asked."""
-        raise NotImplementedError
-
-
 def orderable(value: Any) -> tuple[bool, Any]:
     """A value as what Python orders and takes for equal as tests do, among those of one type."""
     is_nan = isinstance(value, float) and operator.ne(value, value)
