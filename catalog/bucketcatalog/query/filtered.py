@@ -40,8 +40,8 @@ class FilteredRows(InBatches):
 
     def only(self, columns: Sequence[str]) -> FilteredRows:
         """The same rows with these of their columns alone."""
-        schema = pa.schema([self._schema.field(name) for name in columns])
-        return type(self)(self.source.only(list(dict.fromkeys([*columns, *self.test.columns]))), schema, self.test)
+        source = self.source.only(list(dict.fromkeys([*columns, *self.test.columns])))
+        return type(self)(source, pa.schema([source.schema.field(name) for name in columns]), self.test)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in the order of the read."""

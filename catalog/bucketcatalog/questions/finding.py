@@ -6,7 +6,7 @@ batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..model.names import names_given
 from ..model.render import DELETED_AT
 from ..model.sizes import Size, parse_size
 from ..model.times import Time, datetime_of, parse_time
+from ..query.filtered import FilteredRows
 from ..query.reads import InBatches
 from ..where.conditions import Between, between
 from ..where.conditions import prefix as begins_with
@@ -133,9 +134,9 @@ def _key_and_value(tag: str) -> tuple[str, str | None]:
 
 def tested(about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[Test], *, ended: bool) -> InBatches:
     """The objects that are meant, or their tombstones, that meet conditions and pass tests."""
-    needed = dict.fromkeys([*columns, *(test.column for test in tests)])
-    scan = about.scan(list(needed), where, ended=ended)
-    return Found(scan, tuple(columns), tuple(tests)) if tests else scan
+    test = Tests(tuple(tests))
+    scan = about.scan(list(dict.fromkeys([*columns, *test.columns])), where, ended=ended)
+    return FilteredRows(scan, pa.schema([scan.schema.field(name) for name in columns]), test) if tests else scan
 
 
 @dataclass(frozen=True)
@@ -172,33 +173,21 @@ Test = Glob | Tagged
 
 
 @dataclass(frozen=True)
-class Found(InBatches):
-    """The rows of a read that meet tests, with some of its columns."""
+class Tests:
+    """Tests of which a row has to pass each: a ``RowsTest``."""
 
-    source: InBatches
-    columns: tuple[str, ...]
-    tests: tuple[Test, ...]
+    each: tuple[Test, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(self.columns)
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns that were asked for."""
-        return pa.schema([self.source.schema.field(name) for name in self.columns])
+    def columns(self) -> tuple[str, ...]:
+        """The columns that they are about."""
+        return tuple(dict.fromkeys(test.column for test in self.each))
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in the order of the source; batches that have none are left out."""
-        for batch in self.source.to_batches():
-            for test in self.tests:
-                batch = batch.filter(pc.fill_null(test.of(one_chunk(batch[test.column])), False))
-            if len(batch):
-                yield batch.select(list(self.columns))
-
-    def only(self, columns: Sequence[str]) -> Found:
-        """The same rows with these of their columns alone."""
-        needed = dict.fromkeys([*columns, *(test.column for test in self.tests)])
-        return Found(self.source.only(list(needed)), tuple(columns), self.tests)
-
-    def explain(self) -> str:
-        """What the source reads, and what is checked on its rows."""
-        checked = ", ".join(dict.fromkeys(test.column for test in self.tests))
-        told = getattr(self.source, "explain", str)()
-        return f"{told}\nchecked on the rows: {checked}"
+    def met_by(self, rows: pa.Table) -> pa.Table:
+        """See ``RowsTest``."""
+        for test in self.each:
+            rows = rows.filter(pc.fill_null(test.of(one_chunk(rows[test.column])), False))
+        return rows

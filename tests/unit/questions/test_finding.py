@@ -11,8 +11,8 @@ import pytest
 
 from bucketcatalog import InvalidOption, UsageError
 from bucketcatalog.model.sizes import parse_size
+from bucketcatalog.query.filtered import FilteredRows
 from bucketcatalog.questions import du, find, growth, top
-from bucketcatalog.questions.finding import Found
 
 from ...kit.world import DAY, OTHER, time_at
 from .conftest import NAME_OF, Key, Past, Row, made, objects_of
@@ -125,9 +125,9 @@ def test_each_condition_meets_some_of_the_objects_and_not_all() -> None:
 
 def test_what_statistics_know_is_a_condition_of_the_scan_and_the_rest_is_told(past: Past) -> None:
     pushed = find(past.catalog, larger=5, older="1d", storage_class="GLACIER", content_type="image/png")
-    assert not isinstance(pushed, Found)
+    assert not isinstance(pushed, FilteredRows)
     checked = find(past.catalog, name="a/*", tag="team", columns=["name"])
-    assert isinstance(checked, Found)
+    assert isinstance(checked, FilteredRows)
     assert checked.explain().endswith("checked on the rows: name, tags")
     assert checked.only(["content_length"]).schema.names == ["content_length"]
     assert checked.only(["content_length"]).to_arrow().num_rows == checked.to_arrow().num_rows
