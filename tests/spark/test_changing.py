@@ -77,6 +77,24 @@ def test_tombstones_that_a_condition_is_true_of_are_forgotten(spark: SparkSessio
         bcs.purge(spark, path, where="no_column = 1")
 
 
+@pytest.mark.parametrize("as_column", [False, True])
+def test_conditions_and_expressions_name_buckets(spark: SparkSession, path: Path, as_column: bool) -> None:
+    with Catalog(path).writer("w", database="photos") as writer, writer.transaction() as tx:
+        tx.put("buckets", [{"owner": OWNER, "name": "cats", "id": CATS}, {"owner": OWNER, "name": "dogs"}])
+        tx.put("objects", {"bucket": "dogs", "name": "a"})
+        tx.delete("objects", {"bucket": "cats", "name": "bb"})
+    where = "BUCKET = 'cats' and name = 'a'"
+    done = bcs.update(spark, path, set={"content_type": "concat('of/', bucket)"}, where=F.expr(where) if as_column else where)
+    assert done.rows == 1 and shown(path, "content_type")[0] == ("a", "of/cats")
+    where = "bucket <> 'dogs' and name > 'b'"
+    assert bcs.delete(spark, path, where=F.expr(where) if as_column else where).rows == 3
+    assert [name for (name,) in shown(path)] == ["a", "a"]
+    assert bcs.purge(spark, path, where=F.col("bucket") == "dogs" if as_column else "bucket = 'dogs'").rows == 0
+    assert bcs.purge(spark, path, where=F.col("bucket") == "cats" if as_column else "bucket = 'cats'").rows == 4
+    with pytest.raises(InvalidOption, match="'bucket' of table 'objects' is part of what a version is"):
+        bcs.update(spark, path, set={"bucket": "'dogs'"}, where="true")
+
+
 def test_what_is_put_again_meanwhile_stays(spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put = changing._put
 

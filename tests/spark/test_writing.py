@@ -88,6 +88,34 @@ def test_a_column_says_what_each_row_is(spark: SparkSession, tmp_path: Path) -> 
     assert sorted((each["name"], each["_change_type"]) for each in kinds) == [("a", "delete"), ("b", "update"), ("d", "put")]
 
 
+def test_rows_go_by_the_names_of_their_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    with Catalog(tmp_path).writer("w") as writer, writer.transaction() as tx:
+        tx.put("buckets", [{"owner": OWNER, "name": name} for name in ("cats", "dogs")])
+    frame = spark.createDataFrame(
+        [("cats", "a", 1), ("dogs", "b", 2), ("cats", "c", 3)], "bucket string, name string, content_length long"
+    )
+    save(frame.repartition(3), tmp_path)
+    snapshot = Catalog(tmp_path).snapshot()
+    assert snapshot.scan("objects", columns=["owner", "name"], bucket="cats").to_arrow().to_pylist() == [
+        {"owner": OWNER, "name": "a"},
+        {"owner": OWNER, "name": "c"},
+    ]
+    ended = spark.createDataFrame([("cats", "a", "delete"), ("dogs", "d", None)], "bucket string, name string, operation string")
+    save(ended, tmp_path)
+    save(spark.createDataFrame([("dogs", "b")], "bucket string, name string"), tmp_path, operation="delete")
+    assert {*lengths(tmp_path)} == {"c", "d"}
+
+
+def test_a_bucket_that_is_not_there_is_a_typed_error_and_nothing_is_committed(spark: SparkSession, tmp_path: Path) -> None:
+    save(objects(spark, ("a", 1)), tmp_path)
+    named = spark.createDataFrame([("mice", "b")], "bucket string, name string")
+    with pytest.raises(PySparkException, match=r"(?s)NOT_FOUND.*no bucket 'mice'"):
+        save(named, tmp_path)
+    with pytest.raises(PySparkException, match=r"(?s)INVALID_ROWS.*'bucket'"):
+        save(named.selectExpr("1 AS bucket", "name"), tmp_path)
+    assert lengths(tmp_path) == {"a": 1}
+
+
 def test_an_option_says_what_all_rows_are(spark: SparkSession, tmp_path: Path) -> None:
     save(objects(spark, ("a", 1), ("b", 2)), tmp_path)
     save(objects(spark, ("a", None)).drop("content_length"), tmp_path, operation="delete")

@@ -53,6 +53,21 @@ def with_ids(table: Table, rows: Rows | GivenRows, parent_of: Callable[[Table], 
     return _rows(table, each, by, answer) if columns is None else _columns(table, columns, by, answer)
 
 
+def columns_with_ids(table: Table, columns: pa.Table, parent_of: Callable[[Table], Table]) -> pa.Table:
+    """Columns of no rows as ``with_ids`` makes them, whatever buckets there are; ``InvalidRows`` where a name is of no fitting type."""
+    name = name_column(table)
+    if name is None or columns.column_names.count(name) != 1:
+        return columns
+    assert table.parent is not None
+    parent = parent_of(table)
+    _stored_column(table, replace(parent.key_columns[-1], name=name), columns[name])
+    made = columns.drop_columns([name])
+    for each in (*(column for column in parent.key[:-1] if column in table.by_name), table.parent.column):
+        if each not in made.column_names:
+            made = made.append_column(each, pa.nulls(len(made), table.by_name[each].storage_type))
+    return made
+
+
 def _rows(
     table: Table, rows: Sequence[Any], by: _Columns, resolve: Callable[[Sequence[ByName]], Sequence[Mapping[str, Any]]]
 ) -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from bucketcatalog import BucketCatalogError, InvalidOption, InvalidRows
 from bucketcatalog.model.render import DELETED_AT
 from bucketcatalog.model.tables import Default, Table
 from bucketcatalog.query.changes import changed_table
+from bucketcatalog.query.named import name_column
 from bucketcatalog.query.snapshot import DELETED_PREFIX
 from bucketcatalog.write.intake import VERSION_COLUMN
 from bucketcatalog.write.staging import WrittenShare
@@ -131,7 +132,7 @@ class _Change:
         own = {name: value for name, value in self.given.items() if name == "path" or name.startswith("storage.")}
         own |= {"database": snapshot.database, "table": table.name, "operation": self.operation}
         own |= {} if self.writer is None else {"writer": self.writer}
-        needed = [*table.by_name, VERSION_COLUMN] if self.operation == "update" else self._needed(table)
+        needed = self._needed(table, new)
         columns = open_relation(shown).available if shown is not self.given else relation.available
         write = plan_write(own, spark_schema(pa.schema([columns.field(name) for name in self._written(table, needed)])))
         # What is read now is no older than what the write says that it rests on.
@@ -143,19 +144,23 @@ class _Change:
         version = None if committed is None else committed.version
         return Changed(sum(share.events for share in shares), version, relation.snapshot.version)
 
-    def _needed(self, table: Table) -> list[str]:
-        """The columns that a deletion reads: each that the condition can name is part of its text."""
+    def _needed(self, table: Table, new: Mapping[str, Any]) -> list[str]:
+        """The columns that are read: of a deletion each that the condition can name, since it is part of its text."""
         text = self.where.lower() if isinstance(self.where, str) else None
         if text is not None and _EVERY_COLUMN.search(_QUOTED.sub("", text)):
             raise InvalidOption(
                 "A condition cannot speak of all columns by *.", next_step=f"Name them: {', '.join(table.by_name)}."
             )
+        bucket = [name for name in _bucket(table) if _may_name(name, [self.where, *new.values()])]
+        if self.operation == "update":
+            return [*table.by_name, VERSION_COLUMN, *bucket]
         every = [*table.by_name, *([DELETED_AT] if self.operation == "purge" else [])]
         named = [name for name in every if text is None or name.lower() in text]
-        return [*dict.fromkeys([*table.key, *named, VERSION_COLUMN])]
+        return [*dict.fromkeys([*table.key, *named, VERSION_COLUMN]), *bucket]
 
     def _written(self, table: Table, needed: list[str]) -> list[str]:
-        return needed if self.operation == "update" else [*table.key, VERSION_COLUMN]
+        kept = [*table.by_name] if self.operation == "update" else table.key
+        return [name for name in needed if name in (*kept, VERSION_COLUMN)]
 
     def _changed(self, rows: DataFrame, table: Table, new: Mapping[str, Any]) -> DataFrame:
         """The rows that change, as the events have them."""
@@ -172,7 +177,7 @@ class _Change:
         except AnalysisException as error:
             raise InvalidOption(
                 f"Spark cannot do this to rows of {table.name!r}: {_first_line(error)}",
-                next_step=f"Write where and set as Spark SQL, of the columns {', '.join(table.by_name)}.",
+                next_step=f"Write where and set as Spark SQL, of the columns {', '.join([*table.by_name, *_bucket(table)])}.",
             ) from None
         return found
 
@@ -213,6 +218,18 @@ def _first_line(error: PySparkException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
+def _bucket(table: Table) -> list[str]:
+    """The name of a row's bucket as a column, where rows have one."""
+    name = name_column(table)
+    return [] if name is None else [name]
+
+
+def _may_name(column: str, given: Sequence[Any]) -> bool:
+    """Whether an expression of Spark's can be about a column, be it in text, where it is a word, or a Column."""
+    word = re.compile(rf"\b{re.escape(column)}\b", re.IGNORECASE)
+    return any(isinstance(each, Column) or (isinstance(each, str) and word.search(each) is not None) for each in given)
+
+
 def _expression(name: str, value: Any) -> Column:
     if isinstance(value, Column):
         return value
@@ -228,11 +245,11 @@ def _expression(name: str, value: Any) -> Column:
 def _refuse_fixed(table: Table, new: Mapping[str, Any]) -> None:
     """``InvalidOption`` for a column that the table has not, or that no update of a version can change."""
     for name in new:
-        if name not in table.by_name:
+        if name not in table.by_name and name != name_column(table):
             raise InvalidOption(
                 f"Table {table.name!r} has no column {name!r}.", next_step=f"Set some of {', '.join(table.by_name)}."
             )
-        if table.by_name[name].field_name in table.fixed_columns:
+        if name not in table.by_name or table.by_name[name].field_name in table.fixed_columns:
             raise InvalidOption(
                 f"Column {name!r} of table {table.name!r} is part of what a version is, and no update changes it.",
                 next_step="Put rows with other keys, and delete these.",

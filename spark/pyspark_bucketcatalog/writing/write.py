@@ -23,10 +23,13 @@ from bucketcatalog.model.events import EventKind
 from bucketcatalog.model.names import NAME, host_writer, writer_id
 from bucketcatalog.model.tables import DataType, Table
 from bucketcatalog.model.uuids import uuid_text
+from bucketcatalog.query.database import Database
+from bucketcatalog.query.named import name_column
 from bucketcatalog.store import Store
 from bucketcatalog.write.commit import Committed
 from bucketcatalog.write.host_turn import host_turn
 from bucketcatalog.write.intake import VERSION_COLUMN, checked
+from bucketcatalog.write.naming import columns_with_ids
 from bucketcatalog.write.shares import ShareTask, portions, share_task
 from bucketcatalog.write.staging import WrittenShare
 from bucketcatalog.write.transaction import WriteTransaction
@@ -179,8 +182,14 @@ def plan_write(given: Mapping[str, str], schema: StructType, *, overwrite: bool 
     for kind in kinds:
         if not by_column or kind is EventKind.PUT:
             columns = [name for name in rows.names if not by_column or name not in (OPERATION, VERSION_COLUMN)]
-            checked(put.table, kind, _stored_as(rows.empty_table().select(columns), put.table))
+            shown = _stored_as(rows.empty_table().select(columns), put.table)
+            checked(put.table, kind, columns_with_ids(put.table, shown, lambda table: _parent_of(database, table, writer)))
     return Write(place, asked, tasks, by_column)
+
+
+def _parent_of(database: Database, table: Table, writer: str) -> Table:
+    assert table.parent is not None
+    return database.definition(table.parent.table, by=writer)
 
 
 def writer_of(asked: WriteOptions) -> str:
@@ -206,7 +215,7 @@ def _takes(table: Table, kind: EventKind, column: str) -> bool:
     """Whether rows of that kind can have the column."""
     if column == VERSION_COLUMN:
         return kind is not EventKind.PUT
-    return kind not in _OF_KEYS or column in table.key or (column == table.id and kind is EventKind.DELETE)
+    return kind not in _OF_KEYS or column in (*table.key, name_column(table)) or (column == table.id and kind is EventKind.DELETE)
 
 
 def _stored_as(rows: pa.Table, table: Table) -> pa.Table:
