@@ -88,7 +88,7 @@ class Changes(InBatches):
     @property
     def available(self) -> pa.Schema:
         """The columns that can be asked for."""
-        return with_lookups(changes_schema(self.table, self.asked.before), self.lookups)
+        return with_lookups(self.asked.available, self.lookups)
 
     def only(self, columns: Sequence[str]) -> Changes | LookedUp:
         """The same events with these of their columns alone: of what lies in blocks no others are read. ``InvalidOption`` as for a scan.
@@ -97,8 +97,7 @@ class Changes(InBatches):
         ``_metadata``.
         """
         if asks_for(self.lookups, columns, {}):
-            own = changes_schema(self.table, self.asked.before)
-            return LookedUp(self.table, self._of, own, self.lookups, columns, {}, self.files.store)
+            return LookedUp(self.table, self._of, self.asked.available, self.lookups, columns, {}, self.files.store)
         return self._of(columns)
 
     def _of(self, columns: Sequence[str], _: Where | None = None) -> Changes:

@@ -19,10 +19,10 @@ from ..model.arrays import one_chunk
 from ..model.facts import NO_TRANSACTIONS, Facts, concat
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within
 from ..model.public import public
-from ..model.render import chosen, output_schema, render, storage_columns, version_names
+from ..model.render import output_schema, render, storage_columns, version_names
 from ..model.tables import Table
 from ..state.contents import TableState
-from ..state.keyed import EVERY_KEY, KeyConditions, OfKeys, key_conditions
+from ..state.keyed import key_conditions
 from ..state.plan import Part, Slice
 from ..state.read import empty_rows, read_slice
 from ..state.shares import PackedSlice, grouped, share_count
@@ -30,7 +30,7 @@ from ..store.base import Store
 from ..store.obstacles import PastObstacles
 from ..where.conditions import Where
 from ..where.given import Condition
-from .events import BEFORE, CHANGE_TYPE, VERSION_BEFORE, columns_before, row_before, struct_of
+from .events import BEFORE, CHANGE_TYPE, VERSION_BEFORE, AskedByKey, columns_before, row_before, struct_of
 from .looked_up import LookedUp, asks_for, with_lookups
 from .named import ANYWHERE, Place, narrowed
 from .reads import InBatches, ReadTask
@@ -51,19 +51,13 @@ def diff_schema(table: Table, before: Sequence[str] | None = None) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class DiffAsked:
-    """Which differences of a table are asked for, by conditions on its key, and which columns of them: picklable."""
-
-    table: Table
-    conditions: KeyConditions = EVERY_KEY
-    columns: tuple[str, ...] | None = None
-    before: tuple[str, ...] | None = None
+class DiffAsked(AskedByKey):
+    """Which differences of a table are asked for; before is the earlier of two cuts."""
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns that are asked for, else all of them."""
-        every = diff_schema(self.table, self.before)
-        return every if self.columns is None else chosen(self.table.name, every, self.columns)
+    def available(self) -> pa.Schema:
+        """See ``AskedByKey``."""
+        return diff_schema(self.table, self.before)
 
     @property
     def stored(self) -> set[str] | None:
@@ -73,10 +67,6 @@ class DiffAsked:
         before = (self.before or ()) if BEFORE in self.columns else ()
         of_rows = [name for name in (*self.columns, *before) if name in self.table.by_name]
         return {*storage_columns(self.table, [*self.table.key, *of_rows]), *_OF_VERSIONS}
-
-    def keys(self) -> OfKeys:
-        """The keys that the conditions allow."""
-        return OfKeys(self.table, self.conditions)
 
 
 @public("available", "end", "start", "table")
@@ -124,7 +114,7 @@ class Diff(InBatches):
     @property
     def available(self) -> pa.Schema:
         """The columns that can be asked for."""
-        return with_lookups(diff_schema(self.table, self.asked.before), self.end.lookups(self.table))
+        return with_lookups(self.asked.available, self.end.lookups(self.table))
 
     def only(self, columns: Sequence[str]) -> Diff | LookedUp:
         """The same differences with these of their columns alone; no others are read. ``InvalidOption`` as for a scan.
@@ -133,8 +123,7 @@ class Diff(InBatches):
         """
         lookups = self.end.lookups(self.table)
         if asks_for(lookups, columns, {}):
-            own = diff_schema(self.table, self.asked.before)
-            return LookedUp(self.table, self._of, own, lookups, columns, {}, self.end.files.store)
+            return LookedUp(self.table, self._of, self.asked.available, lookups, columns, {}, self.end.files.store)
         return self._of(columns)
 
     def _of(self, columns: Sequence[str], _: Where | None = None) -> Diff:

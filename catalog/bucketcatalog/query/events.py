@@ -5,6 +5,7 @@ What is read, and by how many processes, follows from the transactions alone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,10 +50,10 @@ _WORTH = 1 << 15
 
 
 @dataclass(frozen=True)
-class EventsAsked:
-    """Which events of a table are asked for, by conditions on its key, and which columns of them: picklable.
+class AskedByKey(ABC):
+    """What has changed in a table, asked for by conditions on its key, and which columns of it: picklable.
 
-    ``before`` are the columns of the rows that events ended or replaced, which are asked for too; None for none of these.
+    ``before`` are the columns of the rows as they were, which are asked for too; None for none of these.
     """
 
     table: Table
@@ -61,19 +62,33 @@ class EventsAsked:
     before: tuple[str, ...] | None = None
 
     @property
+    @abstractmethod
+    def available(self) -> pa.Schema:
+        """The columns that can be asked for."""
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns that are asked for, else all of them."""
-        every = changes_schema(self.table, self.before)
-        return every if self.columns is None else chosen(self.table.name, every, self.columns)
+        return self.available if self.columns is None else chosen(self.table.name, self.available, self.columns)
+
+    def keys(self) -> OfKeys:
+        """The keys that the conditions allow."""
+        return OfKeys(self.table, self.conditions)
+
+
+@dataclass(frozen=True)
+class EventsAsked(AskedByKey):
+    """Which events of a table are asked for; before is what they ended or replaced."""
+
+    @property
+    def available(self) -> pa.Schema:
+        """See ``AskedByKey``."""
+        return changes_schema(self.table, self.before)
 
     @property
     def with_before(self) -> bool:
         """Whether it takes the state that events start from to show them."""
         return self.before is not None and not {BEFORE, VERSION_BEFORE}.isdisjoint(self.schema.names)
-
-    def keys(self) -> OfKeys:
-        """The keys that the conditions allow."""
-        return OfKeys(self.table, self.conditions)
 
     def parts(self, transactions: Iterable[Transaction]) -> list[FeedPart]:
         """The parts in which such events can be read, of transactions in the order of their stamps."""
