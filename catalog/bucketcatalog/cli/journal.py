@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from ..console.answers import Form, bucket_of, print_answer
+from ..console.answers import Form, places_of, print_answer
 from ..console.options import (
     AsOf,
     BucketArgument,
     CatalogArgument,
     Csv,
     Database,
+    Depth,
     IgnoreCorruption,
     Json,
     Limit,
@@ -35,10 +36,7 @@ def growth(
         str | None, typer.Option("--from", metavar="T", help="The first time, instead of that of the first commit.")
     ] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="T|V", help="Up to this time or version, instead of now.")] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option("--depth", metavar="N", min=0, help="By prefix, up to the N-th / behind PREFIX.", show_default=False),
-    ] = None,
+    depth: Depth = None,
     ignore_corruption: IgnoreCorruption = False,
     limit: Limit = None,
     owner: Owner = None,
@@ -64,7 +62,7 @@ def growth(
         database=database,
         ignore_corruption=ignore_corruption,
     )
-    shown = ["time", "objects", "bytes", *bucket_of(found), *(["prefix"] if "prefix" in found.column_names else [])]
+    shown = ["time", "objects", "bytes", *places_of(found)]
     print_answer(found, shown, form, nothing="No object at any time.")
 
 

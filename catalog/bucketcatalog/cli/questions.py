@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console.answers import Form, bucket_of, print_answer
+from ..console.answers import Form, places_of, print_answer
 from ..console.options import (
     AsOf,
     BucketArgument,
     CatalogArgument,
     Csv,
     Database,
+    Depth,
     IgnoreCorruption,
     Json,
     Limit,
@@ -32,9 +33,6 @@ from ..questions import find as find_in
 from ..questions import top as top_of
 from ..questions.ages import EDGES
 
-Depth = Annotated[
-    int | None, typer.Option("--depth", metavar="N", min=0, help="By prefix, up to the N-th / behind PREFIX.", show_default=False)
-]
 Text = str | None
 
 
@@ -68,7 +66,7 @@ def du(
         ignore_corruption=ignore_corruption,
     )
     objects, total = (sum(map(int, found[name].to_pylist())) for name in ("objects", "bytes"))
-    shown = ["objects", "bytes", *bucket_of(found), *(["prefix"] if "prefix" in found.column_names else [])]
+    shown = ["objects", "bytes", *places_of(found)]
     print_answer(found, shown, form, nothing="No object.", after=f"{number(objects, 'object')}, {size(total)}")
 
 
@@ -280,14 +278,7 @@ def cost(
     )
     currency = next(iter(found["currency"].to_pylist()), None)
     total = f"{sum(found['cost'].to_pylist()):,.2f}{f' {currency}' if currency else ''} a month"
-    shown = [
-        "cost",
-        "objects",
-        "bytes",
-        "storage_class",
-        *bucket_of(found),
-        *(["prefix"] if "prefix" in found.column_names else []),
-    ]
+    shown = ["cost", "objects", "bytes", "storage_class", *places_of(found)]
     print_answer(found, shown, form, nothing="No object.", after=total)
 
 

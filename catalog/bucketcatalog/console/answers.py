@@ -36,10 +36,10 @@ class Form:
         return not self.as_json and not self.as_csv
 
 
-def bucket_of(rows: pa.Table) -> list[str]:
-    """The columns that tell buckets apart for people: owners too where there are several."""
-    owners = rows["owner"].unique()
-    return ["bucket", *(["owner"] if len(owners) > 1 else [])]
+def places_of(rows: pa.Table) -> list[str]:
+    """The columns that tell people what rows are about: buckets, owners too where there are several, and prefixes where there are any."""
+    owner = ["owner"] if len(rows["owner"].unique()) > 1 else []
+    return ["bucket", *owner, *(["prefix"] if "prefix" in rows.column_names else [])]
 
 
 def print_answer(

@@ -75,6 +75,9 @@ Owner = Annotated[
 ]
 BucketArgument = Annotated[str | None, typer.Argument(metavar="BUCKET", help="The bucket's name or id.", show_default=False)]
 PrefixArgument = Annotated[str | None, typer.Argument(metavar="PREFIX", help="What the names begin with.", show_default=False)]
+Depth = Annotated[
+    int | None, typer.Option("--depth", metavar="N", min=0, help="By prefix, up to the N-th / behind PREFIX.", show_default=False)
+]
 
 
 def open_catalog(url: str, storage_options: Sequence[str] | None) -> Catalog:
