@@ -21,7 +21,7 @@ from .truth import (
     NUMBERS,
     Always,
     Among,
-    Comparison,
+    Compared,
     Every,
     Matches,
     Missing,
@@ -89,7 +89,7 @@ class Binding:
         if right.value is None:
             return Always(None)
         value = self._value(term, sort, right, is_one=op in ("=", "!="))
-        return _of_numbers(term, op, value) if sort == "whole numbers" else Comparison(term, op, value)
+        return _of_numbers(term, op, value) if sort == "whole numbers" else Compared(term, op, value)
 
     def _pair(self, left: Term, op: str, right: Term) -> Test:
         sorts = self._sort(left), self._sort(right)
@@ -109,7 +109,7 @@ class Binding:
         term = self._term(phrase.of)
         if self._sort(term) != "true or false":
             self._refuse(term, "it is neither true nor false", f"Compare it with {_WRITTEN[self._sort(term)]}.")
-        return Comparison(term, "=", not phrase.is_negative)
+        return Compared(term, "=", not phrase.is_negative)
 
     def _missing(self, of: Operand, *, is_negative: bool) -> Test:
         if isinstance(of, Path) and not of.steps:
@@ -250,9 +250,9 @@ def _of_numbers(term: Term, op: str, value: int | Decimal) -> Test:
     if whole > value:
         whole -= 1  # towards zero is up, below it
     if whole == value:
-        return Comparison(term, op, whole)
+        return Compared(term, op, whole)
     if op in ("=", "!="):
         return Whatever(term, op == "!=")
     if whole < low:
         return Whatever(term, op in (">", ">="))
-    return Comparison(term, "<=" if op in ("<", "<=") else ">", whole)
+    return Compared(term, "<=" if op in ("<", "<=") else ">", whole)

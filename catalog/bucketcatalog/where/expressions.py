@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from .implied import Implied, implied_by, of_every, of_some
 from .phrases import FLIPPED, OPPOSITE
-from .truth import Among, Comparison, Matches, Missing, Some, Term, Test, sort_of
+from .truth import Among, Compared, Matches, Missing, Some, Term, Test, sort_of
 
 _OPS = {"equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 _IS_OR = {"and_kleene": False, "and": False, "or_kleene": True, "or": True}
@@ -103,7 +103,7 @@ def recognised(node: Node, schema: pa.Schema, *, is_negative: bool = False) -> I
     if node.kind == "field":
         term = _term(node, schema)
         is_truth = term is not None and sort_of(term.kind) == "true or false"
-        return implied_by(Comparison(term, "=", not is_negative)) if term is not None and is_truth else _NOTHING
+        return implied_by(Compared(term, "=", not is_negative)) if term is not None and is_truth else _NOTHING
     make = _RECOGNISED.get("compare" if node.kind in _OPS else node.kind)
     return _NOTHING if make is None else make(node, schema, is_negative)
 
@@ -124,7 +124,7 @@ def _compared(node: Node, schema: pa.Schema, is_negative: bool) -> Implied:
     # NaN is neither less nor greater to Arrow, and takes the side that nothing else takes.
     if is_negative and sort_of(term.kind) == "numbers":
         return _NOTHING
-    return _demanded(Comparison(term, OPPOSITE[op] if is_negative else op, values[0]), term)
+    return _demanded(Compared(term, OPPOSITE[op] if is_negative else op, values[0]), term)
 
 
 def _among(node: Node, schema: pa.Schema, is_negative: bool) -> Implied:

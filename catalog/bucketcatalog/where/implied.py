@@ -13,7 +13,7 @@ from typing import Any
 
 from ..model.uuids import uuid_value
 from .conditions import Between, Prefix
-from .truth import Among, Comparison, Every, Matches, Missing, Some, Test, Whatever, orderable
+from .truth import Among, Compared, Every, Matches, Missing, Some, Test, Whatever, orderable
 
 _NUMBER = re.compile("-?[0-9]+", re.ASCII)
 _Allowed = list[Any] | Between | Prefix
@@ -46,7 +46,7 @@ def implied_by(test: Test) -> Implied:
     if isinstance(test, Missing):
         allowed: _Allowed = Between() if test.is_negative else [None]
         return Implied({test.column: allowed}, is_exact=True) if test.term is None else Implied()
-    if not isinstance(test, Among | Comparison | Matches | Whatever) or not test.term.is_a_column:
+    if not isinstance(test, Among | Compared | Matches | Whatever) or not test.term.is_a_column:
         return Implied()
     found = _of_one(test)
     if found is None:
@@ -59,7 +59,7 @@ def implied_by(test: Test) -> Implied:
     return Implied({test.term.column: found}, is_exact and not (isinstance(found, list) and any(map(_may_be_a_number, found))))
 
 
-def _of_one(test: Among | Comparison | Matches | Whatever) -> _Allowed | None:
+def _of_one(test: Among | Compared | Matches | Whatever) -> _Allowed | None:
     """The values of a column that a test takes, and perhaps others; None where that cannot be said."""
     if isinstance(test, Whatever):
         return Between() if test.answer else []

@@ -108,7 +108,7 @@ class Test(ABC):
 
 
 @dataclass(frozen=True)
-class Comparison(Test):
+class Compared(Test):
     """A term compared with a value, which its type holds."""
 
     term: Term
