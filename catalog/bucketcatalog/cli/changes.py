@@ -19,11 +19,11 @@ from ..console.options import (
     open_catalog,
 )
 from ..console.output import print_rows, rows_of
+from ..model.parents import name_column
 from ..model.times import span_of
 from ..query.changes import Changes
 from ..query.difference import Diff
 from ..query.looked_up import LookedUp
-from ..query.named import name_column
 
 From = Annotated[str | None, typer.Option("--from", metavar="T|V", help="After this time or version, instead of all there is.")]
 To = Annotated[str | None, typer.Option("--to", metavar="T|V", help="Up to this time or version, instead of now.")]

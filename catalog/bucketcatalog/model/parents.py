@@ -14,6 +14,7 @@ _TEXTS = {DataType.STRING, DataType.JSON, DataType.CUT}
 _COMPARABLE = KEY_TYPES | _NUMBERS | _TEXTS
 _ALIKE = (_NUMBERS, _TEXTS | {DataType.BYTES}, {DataType.BYTES, DataType.UUID}, {DataType.TIMESTAMP})
 """Types of which values can equal each other: as numbers, else by their bytes."""
+_ID = "_id"
 
 
 def is_comparable(column: Column) -> bool:
@@ -26,6 +27,14 @@ def never_unset(table: Table) -> Iterator[tuple[str, Column]]:
     for what, name in (("id", table.id), ("parent", table.parent.column if table.parent is not None else None)):
         if name is not None and table.by_name[name].implicit:
             yield what, table.by_name[name]
+
+
+def name_column(table: Table) -> str | None:
+    """What the name of a row's parent is called as a column, ``bucket`` where it is referred to by ``bucket_id``; None without one."""
+    if table.parent is None or not table.parent.column.endswith(_ID):
+        return None
+    name = table.parent.column.removesuffix(_ID)
+    return None if not name or name in table.by_name else name
 
 
 def misfit(child: Table, parent: Table | None) -> str | None:

@@ -17,6 +17,7 @@ from ..model import paths
 from ..model.arrays import one_chunk
 from ..model.cuts import Ref
 from ..model.names import role_of
+from ..model.parents import name_column
 from ..model.render import chosen
 from ..model.tables import TIMESTAMP, Table
 from ..model.uuids import uuid_text
@@ -30,7 +31,7 @@ from ..where.timed import settled
 from .commits import LOG, commits
 from .damage import DAMAGE, damage
 from .in_html import Plan, read_html, rows_html
-from .named import Names, name_column
+from .named import Names
 from .reads import InBatches
 
 _BUCKET = pa.field("bucket", pa.string())

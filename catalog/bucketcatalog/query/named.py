@@ -20,6 +20,7 @@ from ..errors import InvalidOption, NotFound
 from ..model.arrays import one_chunk
 from ..model.keys import encode_key
 from ..model.names import owner_id
+from ..model.parents import name_column
 from ..model.render import DELETED_AT
 from ..model.tables import DataType, Table
 from ..model.uuids import is_uuid_text
@@ -32,7 +33,6 @@ from ..wording import either
 from .row_tests import RowTest
 from .scan import Scan
 
-_ID = "_id"
 _MOST_NAMED = 5
 
 
@@ -241,14 +241,6 @@ def _no_such(cuts: Sequence[Contents], parent: Table, place: Place | ByName, end
         f"There is no bucket {place.bucket!r}{of} in database {cuts[0].database!r} at {at}.",
         next_step=f"Use the name of one that there is: {some}." if some else "At this version there are none: look at another.",
     )
-
-
-def name_column(table: Table) -> str | None:
-    """What the name of a row's parent is called as a column, ``bucket`` where it is referred to by ``bucket_id``; None without one."""
-    if table.parent is None or not table.parent.column.endswith(_ID):
-        return None
-    name = table.parent.column.removesuffix(_ID)
-    return None if not name or name in table.by_name else name
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ..model.coerce import given_keys
 from ..model.facts import NEVER
 from ..model.keys import encode_keys
 from ..model.names import names_given
+from ..model.parents import name_column
 from ..model.public import public
 from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
@@ -37,7 +38,7 @@ from .in_html import contents_html
 from .listing import Page, list_page
 from .looked_up import LookedUp, Lookup, asks_for, with_lookups
 from .metadata import METADATA_TABLES, MetadataScan, metadata_schema
-from .named import NamesOf, Place, name_column, named_in, narrowed, owner_column
+from .named import NamesOf, Place, named_in, narrowed, owner_column
 from .operations import Operations
 from .reads import Read, refuse_options
 from .scan import Beside, Scan

@@ -15,11 +15,13 @@ import pyarrow as pa
 from ..errors import InvalidOption
 from ..model.facts import Facts
 from ..model.keys import EVERYTHING, KeyRange, encode_keys, lies_within, lower_bound
+from ..model.parents import name_column
 from ..model.render import output_schema, render
 from ..model.tables import Table
 from ..where.conditions import allowed_values, check, key_ranges, matching, wanted_keys
 from ..where.given import Condition, Predicate, RowsTest, positions_met, understood
 from ..where.timed import settled
+from ..wording import either
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ def key_conditions(table: Table, where: Condition | None, shown: pa.Schema, why:
     beside = given.beside if isinstance(given, Predicate) else given
     columns = (given.columns or ()) if isinstance(given, Predicate) else ()
     for name in (*beside, *columns):
+        if name == name_column(table) and name not in shown.names:
+            raise InvalidOption(
+                f"A condition cannot be on {name!r} here: only columns of the key of table {table.name!r} are asked for.",
+                next_step=either(
+                    f"Give the name as bucket=..., in Spark as the option bucket; or give conditions on {', '.join(table.key)}.",
+                    "Give the name as BUCKET or --bucket.",
+                ),
+            )
         if name in shown.names and name not in table.key:
             raise InvalidOption(
                 f"The column {name!r} is not one of the key of table {table.name!r}: {why}",

@@ -18,8 +18,9 @@ from ..errors import InvalidRows, NotFound
 from ..model.arrays import one_chunk
 from ..model.coerce import storage_array, storage_value
 from ..model.keys import encode_key
+from ..model.parents import name_column
 from ..model.tables import Column, Table
-from ..query.named import ByName, called, name_column, named_in, several_owners
+from ..query.named import ByName, called, named_in, several_owners
 from ..query.snapshot import Snapshot
 from .given import Given, GivenRows
 from .intake import Rows, as_list, as_table

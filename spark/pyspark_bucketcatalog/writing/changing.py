@@ -20,10 +20,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bucketcatalog import BucketCatalogError, InvalidOption, InvalidRows
+from bucketcatalog.model.parents import name_column
 from bucketcatalog.model.render import DELETED_AT
 from bucketcatalog.model.tables import Default, Table
 from bucketcatalog.query.changes import changed_table
-from bucketcatalog.query.named import name_column
 from bucketcatalog.query.snapshot import DELETED_PREFIX
 from bucketcatalog.write.intake import VERSION_COLUMN
 from bucketcatalog.write.staging import WrittenShare

@@ -21,10 +21,10 @@ from bucketcatalog import Catalog, CommitUnknown, InvalidOption, InvalidRows
 from bucketcatalog.format.transactions import Transaction
 from bucketcatalog.model.events import EventKind
 from bucketcatalog.model.names import NAME, host_writer, writer_id
+from bucketcatalog.model.parents import name_column
 from bucketcatalog.model.tables import DataType, Table
 from bucketcatalog.model.uuids import uuid_text
 from bucketcatalog.query.database import Database
-from bucketcatalog.query.named import name_column
 from bucketcatalog.store import Store
 from bucketcatalog.write.commit import Committed
 from bucketcatalog.write.host_turn import host_turn

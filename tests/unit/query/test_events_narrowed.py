@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow.compute import field
 
 from bucketcatalog import Catalog, InvalidOption, between, prefix
 from bucketcatalog.query.changes import Changes
@@ -139,6 +140,9 @@ def test_planning_tasks_of_events_fetches_nothing_and_of_a_difference_indexes_al
         ({"etag": "x"}, "'etag' is not one of the key of table 'objects'.*Next: Give conditions on owner, bucket_id, name"),
         ({"_change_type": "put"}, "'_change_type' is not one of the key"),
         ({"_version": None}, "'_version' is not one of the key"),
+        ({"bucket": "cats"}, r"cannot be on 'bucket' here.*Next: Give the name as bucket=\.\.\., in Spark as the option bucket"),
+        ("bucket = 'cats' and name = 'a'", "cannot be on 'bucket' here"),
+        (field("bucket") == "cats", "cannot be on 'bucket' here"),
         ({"nome": "a"}, "Table 'objects' has no column 'nome'"),
         ({"name": 7}, "The condition on column 'name' of table 'objects' does not fit"),
         ({"owner": "me"}, "The condition on column 'owner'"),
