@@ -32,6 +32,7 @@ OF_ENDS = {"_ended_by": pa.string(), "_end_version": pa.string(), "_end_writer":
 ENDED_BY = {End.PUT: "put", End.DELETE: "delete", End.NAMED_DELETE: "delete", End.MOVED: "move"}
 _STAMP_COLUMNS = ("_kind", "_txn", "_seq")
 _END_COLUMNS = ("_end_txn", "_end_seq", "_end_kind")
+_UUID_CHARACTERS = 36
 
 
 def on_request(*, tombstones: bool) -> dict[str, pa.DataType]:
@@ -156,6 +157,11 @@ def _time(facts: Facts, position: Stamps) -> pa.Array:
 def version_names(uuids: pa.Array, sequences: pa.Array) -> pa.Array:
     """``<uuid>:<sequence>``, null where the uuid is."""
     return pc.binary_join_element_wise(to_text(uuids), sequences.cast(pa.string()), ":")
+
+
+def uuids_of_versions(names: pa.Array) -> pa.Array:
+    """The uuids that ``version_names`` begin with, which are those of transactions, as text."""
+    return pc.utf8_slice_codeunits(names, 0, _UUID_CHARACTERS)
 
 
 def _requested(facts: Facts, name: str) -> pa.Array:

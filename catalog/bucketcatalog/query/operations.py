@@ -19,12 +19,12 @@ from ..errors import UNREADABLE
 from ..log.files import LogFiles
 from ..model.arrays import one_chunk
 from ..model.cuts import Head, Ref
+from ..model.render import uuids_of_versions
 from ..model.uuids import uuid_bytes
 from ..store.base import Store
 from ..where.conditions import Where
 
 _MAP = pa.map_(pa.string(), pa.string())
-_UUID_CHARACTERS = 36
 _KEPT_BYTES = 4 << 20
 
 
@@ -75,7 +75,7 @@ class Operations:
 
     def made(self, rows: pa.Table, store: Store) -> list[pa.Array]:
         """See ``Lookup``: a request for each transaction that was not met before."""
-        uuids = pc.utf8_slice_codeunits(one_chunk(rows[self.event]), 0, _UUID_CHARACTERS)
+        uuids = uuids_of_versions(one_chunk(rows[self.event]))
         named = pa.table({"writer": rows[self.writer], "revision": rows[self.revision], "uuid": uuids})
         distinct = named.group_by(named.column_names).aggregate([])
         refs = [Ref(row["writer"], Head(row["revision"], uuid_bytes(row["uuid"]))) for row in distinct.to_pylist()]

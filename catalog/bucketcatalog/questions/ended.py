@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ..errors import InvalidOption
 from ..log.versions import Version
 from ..model.arrays import one_chunk
-from ..model.render import DELETED_AT
+from ..model.render import DELETED_AT, uuids_of_versions
 from ..model.tables import TIMESTAMP
 from ..model.times import Moment, Time, datetime_of, parse_time, refuse_reversed_times
 from ..query.operations import Operations
@@ -28,7 +28,6 @@ DID, WRITER, OPERATION, FIRST, LAST, VERSION = "did", "writer", "operation", "fi
 WORDS = {"put": "overwrote", "delete": "deleted", "move": "moved"}
 """What is said of what ended a version."""
 _BY, _WHO, _REVISION, _EVENT = "_ended_by", "_end_writer", "_end_revision", "_end_version"
-_UUID_CHARACTERS = 36
 _KEYS = [
     pa.field(_WHO, pa.string()),
     pa.field(_REVISION, pa.int64()),
@@ -98,7 +97,7 @@ def _by_writer(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) ->
     of_transactions = Totals(_KEYS)
     for batch in tested(about, [*(field.name for field in _KEYS), SIZE], where, tests, ended=True).to_batches():
         keys = {field.name: batch[field.name] for field in _KEYS}
-        keys[_EVENT] = pc.utf8_slice_codeunits(keys[_EVENT], 0, _UUID_CHARACTERS)
+        keys[_EVENT] = uuids_of_versions(keys[_EVENT])
         of_transactions.add(keys, {BYTES: batch[SIZE]})
     ended = of_transactions.exact().combine_chunks()
     operations, _ = Operations.of_ends(about.snapshot.database).made(ended, about.snapshot.files.store)
