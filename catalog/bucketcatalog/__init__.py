@@ -13,7 +13,7 @@ A row's way, package by package (docs/architecture.md):
     query/ write/     answers; rows in, one PUT out
     maintain/         what only a maintainer does
     registry/         the systems that are there
-    catalog           the way in; ``federation`` is several of them, ``compaction`` one that goes on by itself
+    catalog/          the way in; ``federation`` is several of them, ``compaction`` one that goes on by itself
     questions/        what people ask of an inventory, each in one call
     harvest/          inventories of something that exists
     exports/          what a catalog knows in the forms of others

@@ -133,7 +133,7 @@ def test_arrows_point_one_way() -> None:
     wrong = [f"{module} imports {other}" for module in order for other in imported(module) if order[other] >= order[module]]
 
     assert wrong == []
-    assert imported("catalog.py") >= {"query/database.py", "clock.py"}
+    assert imported("catalog/opened.py") >= {"query/database.py", "clock.py"}
     assert imported("log/view.py") >= {"log/coverage.py", "model/cuts.py"}
     assert imported("pyspark_bucketcatalog/reading/relation.py") >= {"model/cuts.py", "pyspark_bucketcatalog/options.py"}
 
