@@ -18,6 +18,7 @@ Convert = Callable[[pa.Array], pa.Array]
 EXACT = pa.decimal128(38, 0)
 """What sums of integers are: no number of rows that there can be makes it overflow."""
 _PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _BITS = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
 
 
@@ -34,10 +35,33 @@ def one_chunk(values: Any) -> pa.Array:
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """The values as what Arrow joins and takes rows of: what dictionaries and views of text or bytes show, the rest as it is."""
-    if pa.types.is_dictionary(values.type):
+    """The values as what Arrow joins and takes rows of: what dictionaries and views of text or bytes show, the rest as it is.
+
+    So they are in lists, maps and structs too.
+    """
+    kind = values.type
+    if _is_plain(kind):
+        return values
+    if pa.types.is_dictionary(kind):
         return plain(values.dictionary).take(values.indices)
-    return values.cast(_PLAIN[values.type]) if values.type in _PLAIN else values
+    if pa.types.is_struct(kind):
+        children = [plain(values.field(at)) for at in range(kind.num_fields)]
+        return convert_struct(
+            values, [field.with_type(child.type) for field, child in zip(kind, children, strict=True)], children
+        )
+    if pa.types.is_map(kind):
+        return convert_map(values, plain, plain)
+    return values.cast(_PLAIN[kind]) if kind in _PLAIN else convert_list(values.cast(pa.list_(kind.value_type)), plain)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if kind in _PLAIN or pa.types.is_dictionary(kind):
+        return False
+    if pa.types.is_map(kind):
+        return _is_plain(kind.key_type) and _is_plain(kind.item_type)
+    if pa.types.is_struct(kind):
+        return all(_is_plain(field.type) for field in kind)
+    return not any(fits(kind) for fits in _LISTS) or _is_plain(kind.value_type)
 
 
 def is_constant(values: pa.Array) -> bool:

@@ -234,6 +234,8 @@ def _to_storage(column: Column, values: pa.Array) -> pa.Array:
         return _lists(column, values)
     if column.shape is Shape.MAP and pa.types.is_struct(values.type):
         values = _as_maps(values)
+    if column.shape is Shape.MAP and _is_list(values.type) and _is_pair(values.type.value_type):
+        values = _pairs_as_maps(values)
     if column.shape is Shape.MAP and pa.types.is_map(values.type):
         return _maps(column, values)
     if column.shape is Shape.ONE and column.type in _FAMILIES:
@@ -242,6 +244,10 @@ def _to_storage(column: Column, values: pa.Array) -> pa.Array:
         return _scalars(column, values)
     converted = [None if value is None else storage_value(column, value) for value in values.to_pylist()]
     return pa.array(converted, column.storage_type)
+
+
+def _is_pair(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and [field.name for field in kind] == ["key", "value"]
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -322,6 +328,14 @@ def _as_maps(values: pa.StructArray) -> pa.Array:
     names = pa.array([each.name for each in fields], pa.string()).take(pa.array(field, pa.int64()))
     made = pa.MapArray.from_arrays(pa.array(offsets), names, items.take(pa.array(field * rows + row, pa.int64())))
     return made.take(pa.array(np.arange(rows), mask=np.asarray(values.is_null()))) if values.null_count else made
+
+
+def _pairs_as_maps(values: pa.Array) -> pa.Array:
+    """Lists of keys with their values, as which frames without maps hand them over, as maps."""
+    lists = values.cast(pa.list_(values.type.value_type))
+    row, place = _entries(lists)
+    keys, items = (arrays.one_chunk(pc.struct_field(lists.values, [at])).take(pa.array(place)) for at in (0, 1))
+    return pa.MapArray.from_arrays(_offsets(row, len(values)), keys, items)
 
 
 def _lists(column: Column, values: pa.Array) -> pa.Array:

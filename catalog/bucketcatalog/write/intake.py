@@ -31,7 +31,15 @@ class Frame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | Frame
+class Lazy(Protocol):
+    """A frame of Polars that is computed once it is asked for."""
+
+    def collect(self) -> Any:
+        """The frame."""
+        ...
+
+
+Rows: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | Frame | Lazy
 VERSION_COLUMN = "_version"
 _VERSION = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}:(0|[1-9][0-9]*)$"
 _KEY_ONLY = (EventKind.DELETE, EventKind.PURGE)
@@ -136,10 +144,13 @@ def as_table(rows: Any) -> pa.Table | None:
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
+    module = type(rows).__module__.partition(".")[0]
+    if module == "polars" and type(rows).__name__ == "LazyFrame":
+        rows = rows.collect()
     if not hasattr(rows, "__arrow_c_stream__"):
         return None
     try:
-        if type(rows).__module__.partition(".")[0] == "pandas":
+        if module == "pandas":
             return _of_pandas(pa.Table.from_pandas(rows, preserve_index=False)).replace_schema_metadata()
         return pa.table(rows).replace_schema_metadata()
     except (pa.ArrowException, TypeError, ValueError) as error:

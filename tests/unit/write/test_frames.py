@@ -16,11 +16,28 @@ from bucketcatalog import InvalidRows
 
 from ...kit.world import OWNER, World, bucket, obj
 
+
+def as_lists(rows: pa.Table) -> pl.LazyFrame:
+    """The rows as Polars has them that knows no maps."""
+    kinds = {
+        field.name: pa.struct({"key": field.type.key_type, "value": field.type.item_type})
+        for field in rows.schema
+        if pa.types.is_map(field.type)
+    }
+    for name, kind in kinds.items():
+        rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(pa.list_(kind)))
+    found = pl.from_arrow(rows)
+    assert isinstance(found, pl.DataFrame) and all(found.schema[name] == pl.List(pl.Struct) for name in kinds)
+    return found.lazy()
+
+
 FRAMES: dict[str, Callable[[Any], Any]] = {
     "pandas": lambda scan: scan.to_pandas(),
     "pandas, some rows in another order": lambda scan: scan.to_pandas().sort_values("name", ascending=False),
     "pandas of Arrow": lambda scan: scan.to_arrow().to_pandas(types_mapper=pd.ArrowDtype),
     "polars": lambda scan: pl.from_arrow(scan),
+    "polars, lazily": lambda scan: scan.to_polars(),
+    "polars, maps as lists": lambda scan: as_lists(scan.to_arrow()),
     "a read": lambda scan: scan,
     "a stream": lambda scan: scan.to_reader(),
     "duckdb": lambda scan: scan.to_duckdb(duckdb.connect()),
@@ -81,6 +98,15 @@ def test_dicts_in_a_frame_are_maps_of_what_each_says_and_others_are_refused(worl
         copy.commit(w, ("put", "objects", rows))
         tags = copy.snapshot().scan("objects", columns=["tags"]).to_arrow()["tags"].to_pylist()
         assert tags == [[("x", "1")], [("y", "2")], None, None]
+        few = pl.DataFrame([obj("e", tags={"x": "1", "y": None}), obj("f", tags=None)])
+        of_words = few.with_columns(pl.col("tags").struct.with_fields(pl.field("x").cast(pl.Categorical)))
+        for frame in (few, of_words[1:], of_words.lazy().filter(pl.col("name") == "e")):
+            copy.commit(w, ("put", "objects", frame))
+        tags = copy.snapshot().scan("objects", columns=["tags"], where={"name": ["e", "f"]}).to_arrow()["tags"].to_pylist()
+        assert tags == [[("x", "1")], None]
         for wrong in ({"x": 1}, {"x": "1", "y": 2}):
             with pytest.raises(InvalidRows, match="Column 'tags' for table 'objects'"), w.transaction() as tx:
                 tx.put("objects", pa.table(pd.DataFrame([obj("a", tags=wrong)])))
+        for pairs in ([{"key": None, "value": "1"}], [{"key": "x", "value": None}], [None, {"key": "x", "value": "1"}]):
+            with pytest.raises(InvalidRows, match="Column 'tags' for table 'objects'"), w.transaction() as tx:
+                tx.put("objects", pl.DataFrame([obj("a", tags=pairs)]))
