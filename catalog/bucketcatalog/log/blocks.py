@@ -126,17 +126,20 @@ class Blocks:
         *,
         again: bool = False,
         look_up: bool = False,
+        made: Callable[[Facts], Facts] | None = None,
     ) -> SortedFacts:
-        """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole.
+        """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole; or what is ``made`` of them.
 
-        ``again``: other columns of it may be asked for next, so it is kept for a while as it came from the store. ``look_up``: as below.
+        What is made of the facts of one block is always the same. ``again``: other columns of it may be asked for next, so it is kept for
+        a while as it came from the store. ``look_up``: as below.
         """
+        made = made or _as_they_are
         if look_up:
-            return SortedFacts.of(self.looked_up(place, table, columns, keys, again=again), table)
+            return SortedFacts.of(made(self.looked_up(place, table, columns, keys, again=again)), table)
         name = place.name, place.offset, None if columns is None else frozenset(columns)
         found = self._kept.get(name)
         if found is None:
-            found = SortedFacts.of(self._facts(place, table, columns, again=again), table)
+            found = SortedFacts.of(made(self._facts(place, table, columns, again=again)), table)
             self._kept.put(name, found)
         return found.within(keys)
 
@@ -180,6 +183,10 @@ class Blocks:
             if again:
                 self._sealed.put(name, data)
         return data
+
+
+def _as_they_are(facts: Facts) -> Facts:
+    return facts
 
 
 def _size(facts: SortedFacts) -> int:

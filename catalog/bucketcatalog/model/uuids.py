@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -68,6 +69,8 @@ _NIBBLES = np.full(256, _BAD, dtype=np.uint8)
 for _digit in range(16):
     _NIBBLES[ord(f"{_digit:x}")] = _NIBBLES[ord(f"{_digit:X}")] = _digit
 _SAMPLE = 64
+_FEW = 8
+"""So few are looked at one by one: of what repeats there are no more distinct ones."""
 _NIL = "00000000-0000-0000-0000-000000000000"
 _DASHES = (8, 13, 18, 23)
 _PLACES = (0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34)
@@ -98,11 +101,16 @@ def to_text(values: pa.Array) -> pa.Array:
         return pa.nulls(len(values), pa.string())
     if values.null_count == 0 and is_constant(values):
         return pa.repeat(_format(values[:1])[0], len(values))
-    if len(values) > _SAMPLE and len(pc.unique(values[:_SAMPLE])) <= _SAMPLE // 2:
-        encoded = values.dictionary_encode()
-        if len(encoded.dictionary) <= len(values) // 2:
-            return _format(encoded.dictionary).take(encoded.indices)
-    return _format(values)
+    repeating = _repeating(values)
+    return _format(values) if repeating is None else _format(repeating.dictionary).take(repeating.indices)
+
+
+def _repeating(values: pa.Array) -> pa.DictionaryArray | None:
+    """The values as a dictionary of the distinct ones, where the first repeat and at most half of all are distinct."""
+    if len(values) <= _SAMPLE or len(pc.unique(values[:_SAMPLE])) > _SAMPLE // 2:
+        return None
+    encoded = values.dictionary_encode()
+    return encoded if len(encoded.dictionary) <= len(values) // 2 else None
 
 
 def _format(values: pa.Array) -> pa.Array:
@@ -120,8 +128,15 @@ def from_text(values: pa.Array) -> pa.Array:
     """Strings, with or without dashes, as ``fixed_size_binary[16]``; ``ValueError`` names the first that is no uuid."""
     if not len(values) or values.null_count == len(values):
         return pa.nulls(len(values), pa.binary(_BYTES))
+    if len(values) <= _FEW:
+        few = values.to_pylist()
+        if all(text is None or _is_text(text) for text in few):
+            return pa.array([None if text is None else uuid_bytes(text) for text in few], pa.binary(_BYTES))
     if len(values) > 1 and is_constant(values):
         return pa.repeat(from_text(values[:1])[0], len(values))
+    if (repeating := _repeating(values)) is not None:
+        with suppress(ValueError):  # which row is wrong the values tell
+            return from_text(repeating.dictionary).take(repeating.indices)
     text = pc.fill_null(values, _NIL) if values.null_count else values
     packed = _packed_as_shown(text)
     packed = _packed(text, values) if packed is None else packed
@@ -131,8 +146,12 @@ def from_text(values: pa.Array) -> pa.Array:
 
 def are_shown(values: pa.Array) -> bool:
     """Whether strings, none of them null, are uuids as ``to_text`` spells them."""
+    if len(values) <= _FEW:
+        return all(map(_is_text, values.to_pylist()))
     if len(values) > 1 and is_constant(values):
         return are_shown(values[:1])
+    if (repeating := _repeating(values)) is not None:
+        return are_shown(repeating.dictionary)
     try:
         return bool(to_text(from_text(values)).equals(values))
     except ValueError:

@@ -107,7 +107,7 @@ class InBatches(ABC):
 
     def count(self) -> int:
         """How many rows there are, read with as few columns as can be, or not at all where that is known."""
-        return sum(map(len, self.only(self.schema.names[:1]).to_batches()))
+        return sum(map(len, self.only(self.schema.names[:1]).in_any_order().to_batches()))
 
     def head(self, rows: int = 10) -> pa.Table:
         """The first rows; no more batches are read than have them."""
@@ -125,6 +125,10 @@ class InBatches(ABC):
 
     def only(self, columns: Sequence[str]) -> InBatches:
         """The same rows with these of their columns alone, where that makes them cheaper to read; with all of them elsewhere."""
+        return self
+
+    def in_any_order(self) -> InBatches:
+        """The same rows in whatever order they are cheapest to read, for who counts or sums them; elsewhere in their own."""
         return self
 
     def to_duckdb(self, connection: Any) -> Any:

@@ -6,7 +6,8 @@ A scan is planned from indexes alone; each slice is read, folded, filtered and s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,15 +18,15 @@ from ..format.headers import TOMBSTONES, BlockClass, BlockPlace
 from ..format.losses import STRICT, Losses
 from ..log.blocks import Blocks, bytes_to_read
 from ..log.pruned import telling_of_prunes
-from ..model.facts import FACT_COLUMNS
+from ..model.facts import FACT_COLUMNS, Facts
 from ..model.keys import KeyRange
 from ..model.render import on_request, output_schema, render, storage_columns
 from ..model.tables import Table
 from ..parallel import in_order
 from ..state.contents import TableState
 from ..state.orders import Narrowed, narrowed_to
-from ..state.plan import Part, Slice
-from ..state.read import places_read, read_batches
+from ..state.plan import Part, Slice, rows_of_slices
+from ..state.read import Selection, places_read, read_batches
 from ..state.shares import Share, shares
 from ..state.skipping import Unmatched
 from ..state.sums import kept_totals
@@ -46,24 +47,35 @@ _NAMED = "its conditions name keys, which are looked up"
 
 @dataclass(frozen=True)
 class ScanTask:
-    """What is needed to read any slice of a scan, anywhere: picklable. ``by_key``: slices ask for the keys that the conditions name."""
+    """What is needed to read any slice of a scan, anywhere: picklable.
+
+    ``looks_up``: slices ask for the keys that the conditions name. ``by_key``: rows are wanted in the order of their keys.
+    """
 
     table: Table
     part: Part
     schema: pa.Schema
     where: tuple[tuple[str, Any], ...]
     ignores_corruption: bool = False
-    by_key: bool = False
+    looks_up: bool = False
+    by_key: bool = True
 
     def read(self, blocks: Blocks, slice_: Slice) -> Iterator[pa.Table]:
-        """The rows of a slice that match, in key order, a few thousand at a time."""
-        conditions = self.conditions
-        for facts in read_batches(blocks, self.table, slice_, self.part, self.columns):
-            if conditions:
-                tested = output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(conditions))
-                facts = facts.filter(matching(render(facts, self.table, tested), conditions, self._allowed))
+        """The rows of a slice that match, a few thousand at a time."""
+        for facts in read_batches(blocks, self.table, slice_, self._selection):
             if len(facts):
                 yield render(facts, self.table, self.schema)
+
+    @property
+    def _selection(self) -> Selection:
+        return Selection(self.part, self.columns, self._meets if self.conditions else None, self.by_key)
+
+    def _meets(self, facts: Facts) -> pa.Array:
+        return matching(render(facts, self.table, self._tested), self.conditions, self._allowed)
+
+    @cached_property
+    def _tested(self) -> pa.Schema:
+        return output_schema(self.table, tombstones=self.part is Part.TOMBSTONES, columns=list(self.conditions))
 
     @cached_property
     def columns(self) -> set[str]:
@@ -73,7 +85,7 @@ class ScanTask:
     @cached_property
     def conditions(self) -> dict[str, Any]:
         """The conditions that rows are checked by."""
-        known = self.table.key if self.by_key else ()  # only rows with the wanted keys come back
+        known = self.table.key if self.looks_up else ()  # only rows with the wanted keys come back
         return {name: condition for name, condition in self.where if name not in known}
 
     @cached_property
@@ -151,7 +163,7 @@ class Scan(Read):
             schema=output_schema(state.table, tombstones=tombstones, columns=columns),
             where=tuple(where.items()),
             ignores_corruption=state.blocks.on_damage.reads_on,
-            by_key=among is None and names_keys(state.table, self._stored),
+            looks_up=among is None and names_keys(state.table, self._stored),
         )
 
     def _of_what(self) -> str:
@@ -179,7 +191,8 @@ class Scan(Read):
             return _Planned(slices, slices, None)
         keys = wanted_keys(self.task.table, self._stored)
         if keys is None:
-            whole = self._state.plan(key_ranges(self.task.table, where, self._stored), only_live=only_live)
+            ranges, target = key_ranges(self.task.table, where, self._stored), rows_of_slices(self.task.columns)
+            whole = self._state.plan(ranges, only_live=only_live, target=target)
         else:
             whole = self._state.plan_keys(keys, only_live=only_live) if len(keys) else []
         matching = self._matching(whole)
@@ -201,7 +214,7 @@ class Scan(Read):
     def files(self) -> Files:
         """See ``Read.files``. Reads the keys of what lies over the lowest level, and looks for them in its files."""
         table, part, where = self.task.table, self.task.part, dict(self.task.where)
-        if self.task.by_key:
+        if self.task.looks_up:
             return Files(self.schema, (), self, why=_NAMED)
         found = self._untouched(key_ranges(table, where, self._stored))
         native = (
@@ -223,7 +236,7 @@ class Scan(Read):
                 known, _ = kept
             if known is not None:
                 return known
-        return sum(map(len, self.only([*self.task.conditions, self.task.table.key[-1]][:1]).to_batches()))
+        return sum(map(len, self.only([*self.task.conditions, self.task.table.key[-1]][:1]).in_any_order().to_batches()))
 
     def only(self, columns: Sequence[str]) -> Read:
         """The scan of these columns alone, also of what is shown beside the table's."""
@@ -231,6 +244,12 @@ class Scan(Read):
         if self._beside is not None and not {field.name for field in self._beside.fields}.isdisjoint(columns):
             return self._beside.read(columns, where)
         return Scan(self._state, tombstones=tombstones, columns=columns, where=where, among=self._among, beside=self._beside)
+
+    def in_any_order(self) -> Scan:
+        """See ``InBatches.in_any_order``: what was put again comes after the other rows of its slice."""
+        found = copy(self)
+        found.task = replace(self.task, by_key=False)
+        return found
 
     def to_duckdb(self, connection: Any) -> Any:
         """See ``InBatches.to_duckdb``, and the module ``in_duckdb`` for what DuckDB reads itself, and what it does not see."""
@@ -253,7 +272,7 @@ class Scan(Read):
         return [ShareTask(self.task, share) for share in shares(self.task.table, self.task.part, self.plan(), most_rows)]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in key order, in batches of at most 65,536; memory does not grow with the table."""
+        """The rows, in key order unless any will do, in batches of at most 65,536; memory does not grow with the table."""
         for tables in in_order(self._read, self.plan()):
             for rows in tables:
                 yield from rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
@@ -298,7 +317,7 @@ class Scan(Read):
         beside = narrowed.overlay if narrowed is not None else ()
         opened = _files(before) | (narrowed.opened if narrowed is not None else frozenset())
         ranges = key_ranges(self.task.table, dict(self.task.where), self._stored)
-        lines.append(f"not natively: {_NAMED}" if self.task.by_key else outlook(self._state, self.task.part, ranges))
+        lines.append(f"not natively: {_NAMED}" if self.task.looks_up else outlook(self._state, self.task.part, ranges))
         segments = opened | _files(every)
         lines.append(f"checkpoints: {self._state.checkpoints}, segments: {len(opened)} of {len(segments)}")
         skipped = len(every) + len(self._state.events) - len(read) - len(events)

@@ -42,7 +42,7 @@ def age(
         source, as_of=as_of, database=database, bucket=bucket, owner=owner, prefix=prefix, ignore_corruption=ignore_corruption
     )
     totals = Totals([pa.field(CLASS, pa.string()), pa.field(_AT, pa.int64())])
-    for batch in about.scan([CLASS, MODIFIED, SIZE]).to_batches():
+    for batch in about.scan([CLASS, MODIFIED, SIZE]).in_any_order().to_batches():
         ages = about.now - np.asarray(pc.fill_null(one_chunk(batch[MODIFIED]).cast(pa.int64()), about.now))
         at = np.searchsorted(np.array(bounds, dtype=np.int64), ages, side="right")
         totals.add({CLASS: batch[CLASS], _AT: pa.array(at.astype(np.int64))}, {BYTES: batch[SIZE]})

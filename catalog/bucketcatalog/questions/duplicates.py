@@ -101,7 +101,7 @@ class _Sizes:
     def read(cls, about: Asked, least: int) -> _Sizes:
         parts: list[Numbers] = []
         empty = unsized = 0
-        for batch in about.scan([SIZE]).to_batches():
+        for batch in about.scan([SIZE]).in_any_order().to_batches():
             values = batch[SIZE]
             unsized += values.null_count
             known = np.asarray(values.drop_null())

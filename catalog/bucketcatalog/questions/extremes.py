@@ -84,7 +84,7 @@ def top(
 def _best(about: Asked, order: _Order, count: int) -> pa.Array:
     """The values of the objects that are asked for, the first first."""
     held: list[pa.Array] = []
-    for batch in about.scan([order.column]).to_batches():
+    for batch in about.scan([order.column]).in_any_order().to_batches():
         held.append(batch.column(0).drop_null())
         if sum(map(len, held)) > _HELD + 2 * count:
             held = [order.best(pa.concat_arrays(held), count)]

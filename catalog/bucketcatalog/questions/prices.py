@@ -118,7 +118,8 @@ def cost(
     of_prefix = None if deep is None else PrefixesOf(about, deep)
     keys = [*OF_BUCKETS, *([] if of_prefix is None else [pa.field(PREFIX, pa.string())]), pa.field(CLASS, pa.string())]
     totals = Totals(keys, [_BILLED])
-    for batch in about.scan([OWNER, BUCKET_ID, CLASS, SIZE, *([] if of_prefix is None else [NAME])]).to_batches():
+    read = [OWNER, BUCKET_ID, CLASS, SIZE, *([] if of_prefix is None else [NAME])]
+    for batch in about.scan(read).in_any_order().to_batches():
         classes, sizes = pc.fill_null(batch[CLASS], STANDARD), pc.fill_null(batch[SIZE], 0)
         groups = {OWNER: batch[OWNER], BUCKET_ID: batch[BUCKET_ID], CLASS: classes}
         if of_prefix is not None:

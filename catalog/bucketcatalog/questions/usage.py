@@ -65,7 +65,7 @@ def usage(about: Asked, depth: int | None) -> pa.Table:
         return _by_bucket(about).exact()
     keys = [*OF_BUCKETS, pa.field(PREFIX, pa.string())]
     totals, of_prefix = Totals(keys), PrefixesOf(about, depth)
-    for batch in about.scan([OWNER, BUCKET_ID, NAME, SIZE]).to_batches():
+    for batch in about.scan([OWNER, BUCKET_ID, NAME, SIZE]).in_any_order().to_batches():
         groups = {OWNER: batch[OWNER], BUCKET_ID: batch[BUCKET_ID], PREFIX: of_prefix(batch[NAME])}
         totals.add_runs(groups, batch[SIZE])
     return totals.exact()
@@ -89,7 +89,7 @@ def _by_bucket(about: Asked) -> Totals:
         for name, summed in _KEPT.items():
             totals.add_sums(_as_totals(kept.filter(pc.equal(kept["name"], name)), summed))
     else:
-        for batch in about.scan([OWNER, BUCKET_ID, SIZE]).to_batches():
+        for batch in about.scan([OWNER, BUCKET_ID, SIZE]).in_any_order().to_batches():
             totals.add({OWNER: batch[OWNER], BUCKET_ID: batch[BUCKET_ID]}, {BYTES: batch[SIZE]})
     buckets = about.snapshot.scan(BUCKETS, columns=[OWNER, "id"], where=_of_buckets(about.where)).to_arrow()
     nothing = pa.repeat(pa.scalar(0), len(buckets)).cast(EXACT)

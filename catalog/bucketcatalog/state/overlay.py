@@ -6,6 +6,7 @@ the cost of a read follows the overlay, beside one copy of the rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,10 +121,29 @@ def apply(base: Facts, overlay: Overlay | None, table: Table, part: Part) -> Fac
     return _replaced(base, facts, rows, table) if has_same_keys else facts.take(pa.array(rows))
 
 
+def apart(base: Facts, overlay: Overlay, table: Table, part: Part) -> Iterator[Facts]:
+    """The same rows, those that the overlay leaves as they are before its own: to put them in order costs more than to find them."""
+    keys, touched = _touched(base, overlay)
+    new = _folded(base, keys, touched, overlay, table, part)
+    passed = ~touched & _mask(base, part)
+    yield from (facts for facts in (base.filter(pa.array(passed)), new.facts) if len(facts))
+
+
+def under(base: Facts, overlay: Overlay) -> Facts:
+    """The rows of the base whose keys the overlay names."""
+    _, touched = _touched(base, overlay)
+    return base.filter(pa.array(touched))
+
+
+def _touched(base: Facts, overlay: Overlay) -> tuple[pa.Array, Mask]:
+    """The keys of the base, and which of them the overlay names."""
+    keys = one_chunk(encode_keys(overlay.by, base.rows)) if len(base) else pa.array([], pa.binary())
+    return keys, np.asarray(pc.is_in(keys, value_set=overlay.keys))
+
+
 def _joined(base: Facts, overlay: Overlay, table: Table, part: Part) -> tuple[Facts, Positions | None, bool]:
     """The base and what the overlay makes of its keys, which of these rows there are then, and whether their keys are those of the base."""
-    keys = one_chunk(encode_keys(overlay.by, base.rows)) if len(base) else pa.array([], pa.binary())
-    touched = np.asarray(pc.is_in(keys, value_set=overlay.keys))
+    keys, touched = _touched(base, overlay)
     new = _folded(base, keys, touched, overlay, table, part)
     passed = np.flatnonzero(~touched & _mask(base, part))
     if not len(new) or not len(passed):

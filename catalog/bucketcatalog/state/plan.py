@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate
@@ -31,6 +31,8 @@ class Part(Enum):
 
 
 SLICE_ROWS = 65_536
+_FEW_COLUMNS, _TIMES = 8, 2
+"""Of few columns more rows are read at once: what a slice costs whatever it holds weighs more then, and they take no more memory."""
 _BYTES_A_ROW = 64
 """Bytes of an ordinary row, compressed; wider ones weigh more."""
 _FINE = 4
@@ -86,6 +88,11 @@ class Slice:
     def settled(self) -> bool:
         """Whether the base holds the state as it is."""
         return self.tail is None and not self.events and not self.upper
+
+
+def rows_of_slices(columns: Collection[str] | None) -> int:
+    """How many rows slices should have of which these columns are read, by their storage names; without them all are."""
+    return SLICE_ROWS if columns is None or len(columns) > _FEW_COLUMNS else _TIMES * SLICE_ROWS
 
 
 def narrowed(slice_: Slice, keys: KeyRange) -> Slice | None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ..model.arrays import Mask, one_chunk
 from ..model.facts import NO_STAMP, Facts, Kind, Stamps, concat, positions_of, sequences_of
+from ..model.keys import encode_keys
 from ..model.tables import Table
 from .fold import fold, key_ranks, stamps_about
 
@@ -40,15 +41,46 @@ def before(state: Facts, events: Facts, table: Table) -> Before:
     """What was before the ``events``, which are all of the keys that they are about after the ``state`` of these keys; in their order."""
     every = concat([state, events])
     first = len(every) - len(events)
-    about = _about(every, table)
-    versions = _touched(fold(every, table), every, about, first)
-    rows = _as_of(every, about, versions, every.stamps()[first:])
-    known = np.flatnonzero(rows.latest != _NONE)
+    if _is_plain(every):
+        latest = begun = _put_before(every, table, first)
+        versions = np.where(begun == _NONE, NO_STAMP, every.stamps()[begun])
+    else:
+        about = _about(every, table)
+        versions = _touched(fold(every, table), every, about, first)
+        latest, begun = _as_of(every, about, versions, every.stamps()[first:])
+    known = np.flatnonzero(latest != _NONE)
     at = np.full(len(events), _NONE)
     at[known] = np.arange(len(known))
-    found = _rows(every, table, versions[known], rows.latest[known], rows.begun[known])
+    found = _rows(every, table, versions[known], latest[known], begun[known])
     names = every.event_names(versions)
     return Before((names.uuids, names.sequences), found, pa.array(at, mask=at == _NONE))
+
+
+def _is_plain(every: Facts) -> bool:
+    """Whether there are PUTs and blind DELETEs alone, and no version has another row than its PUT's, or none any more."""
+    names = {*every.rows.column_names}
+    no_update = "_row_txn" not in names or every.column("_row_txn").null_count == len(every)
+    return no_update and not every.numbers("_purged").any() and not (every.numbers("_kind") == Kind.NAMED).any()
+
+
+def _put_before(every: Facts, table: Table, first: int) -> Stamps:
+    """For each event from ``first`` on of ``_is_plain`` facts the PUT that was the last of its key before it; ``_NONE`` without one.
+
+    Nothing is folded for that: what lies between the two would have ended it, as what ends versions of the state does.
+    """
+    keys = one_chunk(encode_keys(table, every.rows)).dictionary_encode().indices
+    end = every.stamps("end")
+    ended = np.flatnonzero(end != NO_STAMP)
+    key = np.asarray(keys).astype(np.int64)
+    key, stamp = np.concatenate([key, key[ended]]), np.concatenate([every.stamps(), end[ended]])
+    is_end = np.arange(len(key)) >= len(every)
+    order = np.lexsort((~is_end, stamp, key))
+    last, this = order[:-1], order[1:]
+    is_put = np.append(every.numbers("_kind") == Kind.VERSION, np.zeros(len(ended), dtype=bool))
+    fits = (key[last] == key[this]) & is_put[last] & (this >= first) & (this < len(every))
+    found = np.full(len(every), _NONE)
+    found[this[fits]] = last[fits]
+    return found[first:]
 
 
 def _about(every: Facts, table: Table) -> Stamps:

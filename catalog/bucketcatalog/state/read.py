@@ -8,8 +8,8 @@ what waits there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from ..model.render import with_defaults
 from ..model.tables import Table
 from ..parallel import in_order
 from .indexes import holds_one
-from .overlay import Arranged, Overlay, apply, arranged, split
+from .overlay import Arranged, Overlay, apart, apply, arranged, split, under
 from .plan import Part, Slice, for_keys, narrowed
 from .tail import read_events
 
@@ -38,7 +38,7 @@ _AT_ONCE = 4
 
 def read_slice(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None = None) -> Facts:
     """``read_batches`` in one."""
-    batches = list(read_batches(blocks, table, slice_, part, columns))
+    batches = list(read_batches(blocks, table, slice_, Selection(part, columns)))
     return concat(batches) if batches else Facts(NO_TRANSACTIONS, empty_rows(table))
 
 
@@ -53,27 +53,43 @@ def read_arranged(blocks: Blocks, table: Table, slice_: Slice) -> Arranged:
         return arranged(_in_order(list(_read(blocks, table, slice_, places, None)), places, table), parted, table)
 
 
-def read_batches(
-    blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None = None
-) -> Iterator[Facts]:
-    """The state rows of a slice that ``part`` names, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
+@dataclass(frozen=True)
+class Selection:
+    """What is wanted of the state rows of a slice: those of ``part``, with ``columns`` by their storage names, without these all.
 
-    ``columns`` are storage names; without them every column is read. A damaged block is an error, or where
-    ``blocks.on_damage`` notes it all rows of its key range are left out; of events that are damaged these alone.
+    ``meets`` tells which rows meet the reader's conditions; without it all are wanted. ``by_key``: in the order of keys and stamps. Who
+    counts and sums does without it.
+    """
+
+    part: Part
+    columns: Collection[str] | None = None
+    meets: Callable[[Facts], pa.Array] | None = None
+    by_key: bool = True
+
+    def of(self, facts: Facts) -> Facts:
+        """The facts that meet the conditions."""
+        return facts if self.meets is None or not len(facts) else facts.filter(self.meets(facts))
+
+
+def read_batches(blocks: Blocks, table: Table, slice_: Slice, selection: Selection) -> Iterator[Facts]:
+    """The state rows of a slice that are selected, a few thousand at a time, by key and stamp; of ``EVERYTHING`` the live ones first.
+
+    A damaged block is an error, or where ``blocks.on_damage`` notes it all rows of its key range are left out; of events that are damaged
+    these alone.
     """
     if not blocks.on_damage.reads_on:
         with telling_of_prunes(blocks.store):
-            yield from _batches(blocks, table, slice_, part, columns)
+            yield from _batches(blocks, table, slice_, selection)
         return
     try:
-        yield from list(_batches(blocks, table, slice_, part, columns))
+        yield from list(_batches(blocks, table, slice_, selection))
     except UNREADABLE:
         ranges, events = _unreadable(blocks, table, slice_)
         parts = [replace(slice_, events=tuple(event for event in slice_.events if event.place not in events))]
         for lost in ranges:
             parts = [p for whole in parts for keys in whole.keys.without(lost) if (p := narrowed(whole, keys)) is not None]
         for part_left in parts:
-            yield from _batches(blocks, table, part_left, part, columns)
+            yield from _batches(blocks, table, part_left, selection)
 
 
 def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> tuple[list[KeyRange], set[BlockPlace]]:
@@ -94,24 +110,41 @@ def _unreadable(blocks: Blocks, table: Table, slice_: Slice) -> tuple[list[KeyRa
     return ranges, events
 
 
-def _batches(blocks: Blocks, table: Table, slice_: Slice, part: Part, columns: Collection[str] | None) -> Iterator[Facts]:
-    keys = {column.field_name for column in table.key_columns}
+def _batches(blocks: Blocks, table: Table, slice_: Slice, selection: Selection) -> Iterator[Facts]:
+    part, columns = selection.part, selection.columns
     if slice_.settled:
-        yield from _settled(blocks, table, slice_, part, columns)
+        yield from map(selection.of, _settled(blocks, table, slice_, part, columns))
         return
-    plain = None if columns is None else {*columns, *keys}
+    plain = None if columns is None else {*columns, *_of_key(table)}
     needed = None if plain is None else {*plain, *FACT_COLUMNS}
     overlay = _overlay(blocks, table, slice_, needed, part)
     places = _places(slice_, part, overlay)
     parted = _split(overlay, places, table, part) if overlay is not None else None
     if slice_.unmatched:
         places = _without_unmatched(slice_, places, parted, table)
-    if parted is not None and not len(parted.rest):
-        parted = replace(parted, known=_selected(parted.known, plain))
-        needed = plain  # what is not folded needs no stamps
+    if parted is not None and not len(parted.rest):  # then a row is as it stands in its block, and needs no stamps
+        parted = replace(parted, known=_met(_selected(parted.known, plain), selection))
+        base = map(selection.of, _read(blocks, table, slice_, places, plain))
+        yield from _over(_in_order(list(base), places, table), parted, table, selection)
+        return
     base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
-    state = apply(base, parted, table, part)
-    yield state if parted is None or not len(parted.rest) else with_defaults(state, table, plain)
+    for state in _over(base, parted, table, selection):
+        yield selection.of(state if parted is None else with_defaults(state, table, plain))
+
+
+def _met(facts: SortedFacts, selection: Selection) -> SortedFacts:
+    return facts if selection.meets is None or not len(facts) else facts.filter(np.asarray(selection.meets(facts.facts)))
+
+
+def _over(base: Facts, parted: Overlay | None, table: Table, selection: Selection) -> Iterator[Facts]:
+    if parted is None or selection.by_key:
+        yield apply(base, parted, table, selection.part)
+    else:
+        yield from apart(base, parted, table, selection.part)
+
+
+def _of_key(table: Table) -> set[str]:
+    return {column.field_name for column in table.key_columns}
 
 
 def _without_unmatched(slice_: Slice, places: Sequence[BlockPlace], parted: Overlay | None, table: Table) -> list[BlockPlace]:
@@ -183,33 +216,23 @@ def touched_keys(blocks: Blocks, table: Table, slice_: Slice) -> pa.Array:
 def read_touched(blocks: Blocks, table: Table, slice_: Slice, columns: Collection[str]) -> tuple[Facts, Facts]:
     """The live rows of the keys that the overlay names, as the base has them and as they are: both and their difference in one pass.
 
-    The overlay is read once, and of the base nothing but the rows of those keys. Damage is an error.
+    The overlay is read once, and of the base nothing but the blocks that may hold those keys. Damage is an error.
     """
-    plain = {*columns, *(column.field_name for column in table.key_columns)}
+    plain = {*columns, *_of_key(table)}
+    nothing = Facts(NO_TRANSACTIONS, empty_rows(table))
     with telling_of_prunes(blocks.store):
         overlay = _overlay(blocks, table, slice_, {*plain, *FACT_COLUMNS}, Part.LIVE)
         if overlay is None:
-            nothing = Facts(NO_TRANSACTIONS, empty_rows(table))
             return nothing, nothing
         (asked,) = for_keys([slice_], pc.unique(overlay.keys))
-        settled = replace(asked, rest=(), upper=(), events=(), tail=None)
-        found = list(_settled(blocks, table, settled, Part.LIVE, plain))
-        before = concat(found) if found else Facts(NO_TRANSACTIONS, empty_rows(table))
-        now = _folded(blocks, table, asked, overlay, plain)
-    return before, now
-
-
-def _folded(blocks: Blocks, table: Table, slice_: Slice, overlay: SortedFacts, plain: Collection[str]) -> Facts:
-    """The live rows of a slice of the keys of its overlay, whatever the base says of them."""
-    places = _places(slice_, Part.LIVE, overlay)
-    parted = _split(overlay, places, table, Part.LIVE)
-    is_known = not len(parted.rest)
-    if is_known:
-        parted = replace(parted, known=_selected(parted.known, plain))
-    needed = plain if is_known else {*plain, *FACT_COLUMNS}
-    base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
-    state = apply(base, parted, table, Part.LIVE)
-    return state if is_known else with_defaults(state, table, plain)
+        places = _places(asked, Part.LIVE, overlay)
+        parted = _split(overlay, [*asked.live, *places], table, Part.LIVE)
+        live = list(_read(blocks, table, replace(asked, wanted=None), asked.live, plain))
+        before = under(concat(live), parted) if live else nothing
+        if not len(parted.rest):
+            return before, _selected(parted.known, plain).facts
+        folded = _in_order(list(_read(blocks, table, asked, places, {*plain, *FACT_COLUMNS})), places, table)
+        return before, with_defaults(apply(folded, parted, table, Part.LIVE), table, plain)
 
 
 def ending_keys(blocks: Blocks, table: Table, slice_: Slice, before: int | None) -> tuple[pa.Array, pa.Array]:

@@ -30,7 +30,7 @@ from ..model.render import texts_of
 from ..model.tables import Column, DataType, Sum, Table, side_table
 from ..parallel import in_order
 from .contents import TableState
-from .plan import Part, Slice
+from .plan import Part, Slice, rows_of_slices
 from .read import read_slice, read_touched
 
 SUMS = pa.schema(
@@ -78,7 +78,8 @@ def _from_kept(state: TableState) -> dict[Sum, _Summing]:
     found = {total: _Summing(state.table, total) for total in kept}
     for total, rows in kept.items():
         found[total].add_sums(rows)
-    for sign, live in _differences(state, kept, state.plan(only_live=True)) if kept else ():
+    plan = state.plan(only_live=True, target=rows_of_slices(_columns(state.table, kept))) if kept else []
+    for sign, live in _differences(state, kept, plan):
         for total in kept:
             found[total].add(live, sign)
     return found

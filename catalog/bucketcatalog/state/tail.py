@@ -7,7 +7,6 @@ whoever needs their keys, so that what a reader holds grows with the number of b
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..errors import UNREADABLE, IncompatibleTable, can_be_set_aside
@@ -161,8 +160,11 @@ def read_events(
     look_up: bool = False,
 ) -> SortedFacts:
     """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
-    found = blocks.shared(block.place, table, columns, keys, look_up=look_up)
-    return replace(found, facts=facts_of_blocks(found.facts, transaction_table([block.stamp]), block.first_sequence))
+
+    def made(facts: Facts) -> Facts:
+        return facts_of_blocks(facts, transaction_table([block.stamp]), block.first_sequence)
+
+    return blocks.shared(block.place, table, columns, keys, look_up=look_up, made=made)
 
 
 def every_event(store: Store, transactions: Sequence[Transaction], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:

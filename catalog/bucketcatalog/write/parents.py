@@ -24,7 +24,7 @@ from ..parallel import in_order
 from ..query.scan import Scan
 from ..query.snapshot import Snapshot
 from ..state.plan import Part, Slice
-from ..state.read import read_batches
+from ..state.read import Selection, read_batches
 from .given import Given
 from .references import ids
 from .staging import StagedEvents
@@ -149,7 +149,7 @@ class Parents:
         columns = {*_FACTS, own.field_name, *(each.field_name for each in table.key_columns)}
 
         def read(slice_: Slice) -> list[pa.Table]:
-            batches = read_batches(state.blocks, table, slice_, Part.LIVE, columns)
+            batches = read_batches(state.blocks, table, slice_, Selection(Part.LIVE, columns))
             return [_rows(facts, table, own, wanted) for facts in batches]
 
         return [rows for found in in_order(read, plan) for rows in found]

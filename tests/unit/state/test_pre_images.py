@@ -43,25 +43,25 @@ def facts_of(events: Sequence[Placed]) -> Facts:
     return facts_of_events(OBJECTS, placed, transaction_table(STAMPS)) if placed else Facts(NO_TRANSACTIONS, empty_rows(OBJECTS))
 
 
-def history(chance: random.Random) -> list[Placed]:
-    """Events of two keys, which name each other's versions by mistake, come twice in a transaction, and before what they name."""
+def history(chance: random.Random, *, plain: bool = False) -> list[Placed]:
+    """Events of two keys, which name each other's versions by mistake, come twice in a transaction, and before what they name.
+
+    ``plain``: none of them names a version.
+    """
     found: list[Placed] = []
     for transaction in range(TRANSACTIONS):
         for sequence in range(chance.randrange(4)):
             key = {"1": OWNER, "2": BUCKET, "3": chance.choice("ab")}
             row = key | {"4": uuid_text(bytes([len(found)] * 16)), LENGTH: len(found)}
             name = VersionName(UUIDS[chance.randrange(TRANSACTIONS)], chance.randrange(3))
-            event = chance.choice(
-                [
-                    Event("objects", EventKind.PUT, row),
-                    Event("objects", EventKind.PUT, row),
-                    Event("objects", EventKind.UPDATE, row, name),
-                    Event("objects", EventKind.UPDATE, row, name),
-                    Event("objects", EventKind.DELETE, key),
-                    Event("objects", EventKind.DELETE, key, name),
-                    Event("objects", EventKind.PURGE, key, name),
-                ]
-            )
+            blind = [*(Event("objects", EventKind.PUT, row) for _ in range(2)), Event("objects", EventKind.DELETE, key)]
+            naming = [
+                Event("objects", EventKind.UPDATE, row, name),
+                Event("objects", EventKind.UPDATE, row, name),
+                Event("objects", EventKind.DELETE, key, name),
+                Event("objects", EventKind.PURGE, key, name),
+            ]
+            event = chance.choice(blind if plain else [*blind, *naming])
             found.append(Placed(transaction, sequence, event))
     return found
 
@@ -94,18 +94,20 @@ def found(state: Sequence[Placed], events: Sequence[Placed]) -> list[tuple[str, 
     return [None if name is None else (name, None if un else row) for name, row, un in zip(names, rows, unknown, strict=True)]
 
 
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_it_is_what_was_live_before_an_event_that_changed_that(seed: int) -> None:
-    events = history(random.Random(seed))
+def test_it_is_what_was_live_before_an_event_that_changed_that(seed: int, plain: bool) -> None:
+    events = history(random.Random(seed), plain=plain)
     wanted = list(expected(events))
     for cut in range(0, len(events), 3):
         assert found(events[:cut], events[cut:]) == wanted[cut:], cut
 
 
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_of_late_events_the_version_is_known_and_its_row_where_the_state_still_has_it(seed: int) -> None:
+def test_of_late_events_the_version_is_known_and_its_row_where_the_state_still_has_it(seed: int, plain: bool) -> None:
     chance = random.Random(seed)
-    events = history(chance)
+    events = history(chance, plain=plain)
     wanted = dict(zip(map(id, events), expected(events), strict=True))
     late = [each for each in events if chance.random() < 0.5] or events
     rest = [each for each in events if not any(each is other for other in late)]

@@ -25,7 +25,7 @@ from ...model.tables import Column, Table
 from ...parallel import in_order
 from ...state.contents import Contents, TableState
 from ...state.plan import Part, Slice
-from ...state.read import read_batches
+from ...state.read import Selection, read_batches
 from ...write.references import ids
 from .judge import FACT_NAMES, Ends, masked
 
@@ -83,7 +83,7 @@ def state_rows(state: TableState, part: Part, columns: Iterable[Column], plan: S
 def slice_states(blocks: Blocks, table: Table, part: Part, slice_: Slice, columns: Iterable[Column]) -> Iterator[Facts]:
     """The state of a slice, with these row columns, a few thousand rows at a time; none is empty."""
     wanted = {*FACT_NAMES, *(column.field_name for column in columns)}
-    return (facts for facts in read_batches(blocks, table, slice_, part, wanted) if len(facts))
+    return (facts for facts in read_batches(blocks, table, slice_, Selection(part, wanted)) if len(facts))
 
 
 def parent_ids(contents: Contents, name: str, ends: Ends, *, below: Sequence[str] = ()) -> ParentIds:
