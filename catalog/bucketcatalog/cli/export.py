@@ -66,7 +66,9 @@ def export(
     file_format: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="F", help="parquet, csv, jsonl, s3-inventory or s3-inventory-csv.  [default: by FILE's ending]"
+            "--format",
+            metavar="F",
+            help="parquet, csv, jsonl, s3-inventory or s3-inventory-csv.  [default: by FILE's ending; of partitions parquet]",
         ),
     ] = None,
     ignore_corruption: IgnoreCorruption = False,
@@ -102,15 +104,22 @@ def export(
 
 
 def _format(file: str, given: str | None, *, is_folder: bool) -> str:
-    """The format that is asked for, else that of the ending; Parquet for a name without one."""
+    """The format that is asked for, else that of the ending; of a directory of partitions Parquet. ``InvalidOption`` where none is said."""
+    if file == "-":
+        raise InvalidOption(
+            "An export is a file, which is there whole or not at all: it does not go to standard output.",
+            next_step="Name a file (./- is one of that name); ls, find, changes and diff print rows with --json.",
+        )
     if given is not None:
         if given not in (known := [*FILE_FORMATS, *_INVENTORIES]):
             raise InvalidOption(f"There is no format {given!r}.", next_step=f"Take one of {', '.join(known)}.")
         return given
     found = next((kind for ending, kind in _ENDINGS.items() if file.endswith(ending)), None)
-    if found is None and not is_folder and "://" not in file and (ending := Path(file).suffix):
+    if found is None and not is_folder and "://" not in file:
+        ending = Path(file).suffix
         raise InvalidOption(
-            f"No format ends in {ending!r}.", next_step=f"Take {', '.join(_ENDINGS)}, or name one: --format {PARQUET}."
+            f"No format ends in {ending!r}." if ending else f"{file!r} does not end in a format.",
+            next_step=f"Take {', '.join(_ENDINGS)}, or name one: --format {PARQUET}.",
         )
     return found or PARQUET
 

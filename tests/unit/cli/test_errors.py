@@ -188,7 +188,7 @@ def test_directories_of_any_other_kind_are_no_catalog(cli: Cli, past: Past, tmp_
 
 @pytest.mark.parametrize(
     ("file", "why"),
-    [("no/x.parquet", "No such file or directory"), ("file/x.parquet", "Not a directory"), ("n" * 300, "too long")],
+    [("no/x.parquet", "No such file or directory"), ("file/x.parquet", "Not a directory"), ("n" * 300 + ".parquet", "too long")],
 )
 def test_a_file_that_cannot_be_exported_to_is_named_as_given(
     cli: Cli, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, why: str

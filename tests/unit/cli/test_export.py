@@ -72,7 +72,7 @@ def test_the_ending_says_the_format_and_the_option_says_it_better(cli: Cli, past
     for name, options in (("x.csv", []), ("x.any", ["--format", "csv"])):
         assert cli("export", past.path, "objects", tmp_path / name, *options, "--columns", "bucket, content_length").code == 0
         assert (tmp_path / name).read_text().splitlines()[:2] == ['"bucket","content_length"', '"pets",2']
-    assert cli("export", past.path, "objects", tmp_path / "x", "--json").document["format"] == "parquet"
+    assert cli("export", past.path, "objects", tmp_path / "x", "--format", "parquet", "--json").document["format"] == "parquet"
 
 
 def test_an_export_is_of_the_columns_the_bucket_and_the_names_that_are_asked_for(cli: Cli, past: Past, tmp_path: Path) -> None:
@@ -149,6 +149,9 @@ def test_an_inventory_is_written_below_a_directory_or_a_url(cli: Cli, past: Past
     ("arguments", "message"),
     [
         (["objects", "x.json"], "No format ends in '.json'"),
+        (["objects", "x"], "'x' does not end in a format. Next: Take .parquet, .csv"),
+        (["objects", "-"], "it does not go to standard output. Next: Name a file"),
+        (["objects", "-", "--format", "csv"], "it does not go to standard output"),
         (["objects", "x", "--format", "orc"], "There is no format 'orc'"),
         (["objects", "s3://lake/x.parquet"], "is not a file of this machine"),
         (["buckets", "x", "--format", "s3-inventory"], "The table 'buckets' has no S3 Inventory"),
@@ -156,7 +159,7 @@ def test_an_inventory_is_written_below_a_directory_or_a_url(cli: Cli, past: Past
         (["objects", "x", "--format", "s3-inventory", "--partition-by", "name"], "An S3 Inventory has no --partition-by"),
         (["objects", "x", "--format", "s3-inventory", "--since", "24h"], "An S3 Inventory has no --since"),
         (["objects", "x", "--format", "s3-inventory", "--events"], "An S3 Inventory has no --events"),
-        (["objects", "x", "--columns", "nothing"], "nothing"),
+        (["objects", "x.csv", "--columns", "nothing"], "nothing"),
         (["objects", "x", "--partition-by", "nothing"], "nothing"),
         (["objects", "x", "--partition-by", "tags"], "which name no directory"),
     ],
