@@ -1,18 +1,16 @@
-"""What a user may say about a read or a write, from the strings that Spark passes on to values.
+"""What a user may say about a read, a stream or a write, as values made of the options that are given, and back.
 
-Option names are case-insensitive and arrive in lower case; values are always strings. Everything that is not known is an error. Values of
-``storage.*`` options may be credentials: no error, ``repr`` or plan shows them.
+Values of ``storage.*`` options may be credentials: no error, ``repr`` or plan shows them.
 """
 
 from __future__ import annotations
 
 import datetime
-import difflib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from bucketcatalog import InvalidOption, clock
 from bucketcatalog.catalog import DEFAULT_DATABASE
@@ -21,47 +19,25 @@ from bucketcatalog.model.times import Moment, Time, parse_time, settled_time, sh
 from bucketcatalog.where.conditions import Where
 from bucketcatalog.where.given import Predicate
 
+from .given import (
+    NAMES_OF_READ,
+    NAMES_OF_STREAM,
+    NAMES_OF_WRITE,
+    ONLY_OF_STREAMS,
+    STORAGE,
+    by_names,
+    flag_in,
+    list_in,
+    moment_in,
+    path_in,
+    positive_in,
+    pre_images_in,
+    refuse_of_batches,
+    whole_in,
+)
 from .where import where_of, where_text
 
-STORAGE = "storage."
 MAX_PARTITION_ROWS = 1 << 20
-_NAMES = (
-    "path",
-    "database",
-    "table",
-    "columns",
-    "timestampAsOf",
-    "versionAsOf",
-    "bucket",
-    "owner",
-    "prefix",
-    "where",
-    "onSchemaConflict",
-    "strict",
-    "ignoreCorruption",
-    "maxPartitionRows",
-    "readChangeFeed",
-    "readDifference",
-    "preImages",
-    "startingVersion",
-    "startingTimestamp",
-    "endingVersion",
-    "endingTimestamp",
-)
-_ONLY_OF_STREAMS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "startingState", "pin")
-_NAMES_OF_STREAM = (
-    "path",
-    "database",
-    "table",
-    "readChangeFeed",
-    "startingVersion",
-    "startingTimestamp",
-    "ignoreCorruption",
-    "maxPartitionRows",
-    "writer",
-    *_ONLY_OF_STREAMS,
-)
-_NAMES_OF_WRITE = ("path", "database", "table", "writer", "operation", "txnAppId", "txnVersion", "bloomFilters")
 WRITER_PREFIX, PINNER_PREFIX = "spark-", "spark-pin-"
 OPERATIONS = ("put", "update", "delete", "purge")
 _EXCLUDE = [
@@ -75,28 +51,8 @@ _EXCLUDE = [
         for name in ("timestampAsOf", "versionAsOf", "onSchemaConflict")
     ),
 ]
-_FILTERS = "Take all events, and narrow them by where() and select() of the DataFrame."
-_BATCHES_OF_STREAM = "Read them by spark.read, such as in foreachBatch, with readChangeFeed and both ends."
-_ENDS_OF_STREAM = "Use spark.read, or trigger(availableNow=True), which ends with what there is when it begins."
-_FROM_THEN_ON = "Give {} with startingState, for the state there and the events from then on, or use spark.read."
-_NOT_OF_STREAMS = {
-    **dict.fromkeys(("columns", "bucket", "owner", "prefix", "where"), ("A stream has all events of a table", _FILTERS)),
-    "preImages": ("The events of a stream come without what they ended", _BATCHES_OF_STREAM),
-    "readDifference": ("A stream has events, and no differences", "Set readChangeFeed to true instead, or use spark.read."),
-    "timestampAsOf": ("A stream has no state that it shows", _FROM_THEN_ON.format("startingTimestamp")),
-    "versionAsOf": ("A stream has no state that it shows", _FROM_THEN_ON.format("startingVersion")),
-    **dict.fromkeys(("endingVersion", "endingTimestamp"), ("A stream has no end", _ENDS_OF_STREAM)),
-    "strict": (
-        "A stream follows every branch of a forked timeline",
-        "Leave it out, and look into the table forks by spark.read.",
-    ),
-    "onSchemaConflict": ("Data tables have no events to follow", "Use spark.read."),
-}
-"""Options of a read that a stream does not take: why, and the way round."""
 _TIMES = frozenset({"timestampasof", "startingtimestamp", "endingtimestamp"})
 _OF_CHANGES = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "preImages")
-
-
 _NOT_GIVEN = Moment()
 
 
@@ -135,29 +91,29 @@ class ReadOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
         """The read that these options ask for; ``InvalidOption`` names the one that cannot be."""
-        given, storage = _given(settled_options(options), _NAMES)
+        given, storage = by_names(settled_options(options), NAMES_OF_READ)
         _check_combination(given)
-        changes, difference = _flag(given, "readChangeFeed"), _flag(given, "readDifference")
+        changes, difference = flag_in(given, "readChangeFeed"), flag_in(given, "readDifference")
         end = "ending{}" if changes or difference else "{}AsOf"
         return cls(
-            path=_path(given),
+            path=path_in(given),
             storage=storage,
             database=given.get("database"),
             table=given.get("table", "objects"),
-            columns=_list(given, "columns"),
-            at=_moment(given, end),
-            start=_moment(given, "starting{}"),
+            columns=list_in(given, "columns"),
+            at=moment_in(given, end),
+            start=moment_in(given, "starting{}"),
             changes=changes,
             difference=difference,
-            pre_images=_pre_images(given),
+            pre_images=pre_images_in(given),
             bucket=given.get("bucket"),
             owner=given.get("owner"),
             prefix=given.get("prefix"),
             where=where_of(given.get("where")),
             on_schema_conflict=given.get("onSchemaConflict"),
-            strict=_flag(given, "strict"),
-            ignore_corruption=_flag(given, "ignoreCorruption"),
-            max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
+            strict=flag_in(given, "strict"),
+            ignore_corruption=flag_in(given, "ignoreCorruption"),
+            max_partition_rows=positive_in(given, "maxPartitionRows", MAX_PARTITION_ROWS),
         )
 
 
@@ -187,8 +143,8 @@ class StreamOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> StreamOptions:
         """The stream that these options ask for; ``InvalidOption`` names the one that cannot be."""
-        given, storage = _given(settled_options(options), _NAMES_OF_STREAM)
-        if "readChangeFeed" in given and not _flag(given, "readChangeFeed"):
+        given, storage = by_names(settled_options(options), NAMES_OF_STREAM)
+        if "readChangeFeed" in given and not flag_in(given, "readChangeFeed"):
             raise InvalidOption("A stream is one of events.", next_step="Set readChangeFeed to true, or leave it out.")
         if "startingVersion" in given and "startingTimestamp" in given:
             raise InvalidOption("A stream starts after a version or a time.", next_step="Leave one of the two out.")
@@ -196,16 +152,16 @@ class StreamOptions:
         if pin is None and writer is not None:
             raise InvalidOption("A stream writes nothing but its pin.", next_step="Give pin a name, or leave writer out.")
         asked = cls(
-            path=_path(given),
+            path=path_in(given),
             storage=storage,
             database=given.get("database"),
             table=given.get("table", "objects"),
-            start=_moment(given, "starting{}"),
-            with_state=_flag(given, "startingState"),
-            max_files=_positive(given, "maxFilesPerTrigger", None),
-            max_bytes=_positive(given, "maxBytesPerTrigger", None),
-            ignore_corruption=_flag(given, "ignoreCorruption"),
-            max_partition_rows=_positive(given, "maxPartitionRows", MAX_PARTITION_ROWS),
+            start=moment_in(given, "starting{}"),
+            with_state=flag_in(given, "startingState"),
+            max_files=positive_in(given, "maxFilesPerTrigger", None),
+            max_bytes=positive_in(given, "maxBytesPerTrigger", None),
+            ignore_corruption=flag_in(given, "ignoreCorruption"),
+            max_partition_rows=positive_in(given, "maxPartitionRows", MAX_PARTITION_ROWS),
             pin=None if pin is None else new_pin_name(pin),
             writer=writer,
         )
@@ -224,14 +180,14 @@ def speaks_of_a_stream(options: Mapping[str, str]) -> bool:
     names = {name.lower() for name in options}
     started = not names.isdisjoint({"startingversion", "startingtimestamp"})
     return (started and names.isdisjoint({"readchangefeed", "readdifference"})) or not names.isdisjoint(
-        map(str.lower, _ONLY_OF_STREAMS)
+        map(str.lower, ONLY_OF_STREAMS)
     )
 
 
 def may_be_a_stream(options: Mapping[str, str]) -> bool:
     """Whether options can be meant of a stream, be it of a batch as well."""
     names = {name.lower() for name in options if not name.lower().startswith(STORAGE)}
-    return speaks_of_a_stream(options) or (speaks_of_events(options) and names <= set(map(str.lower, _NAMES_OF_STREAM)))
+    return speaks_of_a_stream(options) or (speaks_of_events(options) and names <= set(map(str.lower, NAMES_OF_STREAM)))
 
 
 def speaks_of_events(options: Mapping[str, str]) -> bool:
@@ -242,7 +198,7 @@ def speaks_of_events(options: Mapping[str, str]) -> bool:
 def refuse_rows(options: Mapping[str, str]) -> None:
     """``InvalidOption`` for a stream whose options do not say that it is one of events: Spark takes its columns for those of rows."""
     if not speaks_of_events(options) and not speaks_of_a_stream(options):
-        _refuse_of_batches(options)
+        refuse_of_batches(options)
         raise InvalidOption(
             "A stream is one of change events, and nothing says so before Spark asks for its columns.",
             next_step="Set readChangeFeed to true for all events, startingVersion or startingTimestamp for those from then on, or "
@@ -275,22 +231,22 @@ class WriteOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
         """The write that these options ask for; ``InvalidOption`` names the one that cannot be."""
-        given, storage = _given(options, _NAMES_OF_WRITE)
+        given, storage = by_names(options, NAMES_OF_WRITE)
         operation = given.get("operation")
         if operation is not None and operation.lower() not in OPERATIONS:
             raise InvalidOption(f"There is no operation {operation!r}.", next_step=f"Name one of {', '.join(OPERATIONS)}.")
         if ("txnAppId" in given) != ("txnVersion" in given):
             raise InvalidOption("The options txnAppId and txnVersion go together.", next_step="Give both or neither.")
         return cls(
-            path=_path(given),
+            path=path_in(given),
             storage=storage,
             database=given.get("database", DEFAULT_DATABASE),
             table=given.get("table", "objects"),
             writer=given.get("writer"),
             operation=None if operation is None else operation.lower(),
             app_id=given.get("txnAppId"),
-            app_version=_whole(given, "txnVersion"),
-            bloom_filters=_list(given, "bloomFilters"),
+            app_version=whole_in(given, "txnVersion"),
+            bloom_filters=list_in(given, "bloomFilters"),
         )
 
 
@@ -317,56 +273,8 @@ def options_between(start: Time | int | None, end: Time | int | None) -> dict[st
     return found
 
 
-def _given(options: Mapping[str, str], names: Sequence[str]) -> tuple[dict[str, str], dict[str, Any]]:
-    """The options by the ``names`` of what can be given, and those of the store."""
-    known = {name.lower(): name for name in names}
-    given: dict[str, str] = {}
-    storage: dict[str, Any] = {}
-    for key, value in options.items():
-        if key.lower().startswith(STORAGE):
-            storage[key[len(STORAGE) :]] = _storage_value(value)
-        else:
-            given[_known(key, known)] = value
-    return given, storage
-
-
-def _known(key: str, known: Mapping[str, str]) -> str:
-    if key.lower() == "paths":
-        raise InvalidOption("A read is of one catalog.", next_step="Give load() one path, and unite the DataFrames.")
-    if key.lower() == "filterpushdown":
-        raise InvalidOption(
-            "Filters of a query cannot narrow what is read: Spark would use them for other queries of the same DataFrame too.",
-            next_step="Leave the option filterPushdown out. Name what to read with the options where, bucket, owner, prefix "
-            "and columns.",
-        )
-    name = known.get(key.lower())
-    if name is None and key.lower() in map(str.lower, _ONLY_OF_STREAMS):
-        raise InvalidOption(f"The option {key!r} is about streams.", next_step="Use spark.readStream, or leave it out.")
-    of_stream = "maxFilesPerTrigger" in known.values()
-    if name is None and of_stream:
-        _refuse_of_batches([key])
-    if name is None:
-        meanings = {name.lower(): f"{name}, of a stream" for name in _ONLY_OF_STREAMS} | dict(known)
-        near = difflib.get_close_matches(key.lower(), meanings, n=1)
-        meant = f"Did you mean {meanings[near[0]]}? " if near else ""
-        of = " of a stream" if of_stream else ""
-        raise InvalidOption(
-            f"There is no option {key!r}{of}.",
-            next_step=f"{meant}The options are {', '.join(known.values())} and {STORAGE}* for the store.",
-        )
-    return name
-
-
-def _refuse_of_batches(keys: Iterable[str]) -> None:
-    """``InvalidOption`` for the first of these options, in whatever case, that a read takes and a stream does not."""
-    given = {key.lower() for key in keys}
-    for name, (why, step) in _NOT_OF_STREAMS.items():
-        if name.lower() in given:
-            raise InvalidOption(f"{why}: {name} is about batches.", next_step=step)
-
-
 def _check_combination(given: Mapping[str, str]) -> None:
-    between = {name for name in ("readChangeFeed", "readDifference") if _flag(given, name)}
+    between = {name for name in ("readChangeFeed", "readDifference") if flag_in(given, name)}
     present = {name for name in given if name not in ("readChangeFeed", "readDifference")} | between
     for one, other in _EXCLUDE:
         if one in present and other in present:
@@ -382,83 +290,9 @@ def _check_combination(given: Mapping[str, str]) -> None:
                 )
 
 
-def _path(given: Mapping[str, str]) -> str:
-    if not given.get("path"):
-        raise InvalidOption(
-            "No catalog is named.",
-            next_step="Give load() its path or url. In SQL give the option path, and leave the columns out of CREATE TABLE.",
-        )
-    return given["path"]
-
-
-def _moment(given: Mapping[str, str], pattern: str) -> Moment:
-    """The version and time that options named like ``pattern`` give."""
-    if pattern.startswith("{}"):
-        return Moment(given.get(pattern.format("version")), given.get(pattern.format("timestamp")))
-    return Moment(given.get(pattern.format("Version")), given.get(pattern.format("Timestamp")))
-
-
-def _list(given: Mapping[str, str], name: str) -> tuple[str, ...] | None:
-    if name not in given:
-        return None
-    found = tuple(part.strip() for part in given[name].split(","))
-    if not all(found) or len(set(found)) < len(found):
-        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Name columns, each once, with commas between.")
-    return found
-
-
-def _pre_images(given: Mapping[str, str]) -> bool | tuple[str, ...]:
-    """Whether what was before is asked for, or which columns of it."""
-    if given.get("preImages", "false").strip().lower() in ("true", "false"):
-        return _flag(given, "preImages")
-    return _list(given, "preImages") or False
-
-
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "false").strip().lower()
-    if text not in ("true", "false"):
-        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to true or false.")
-    return text == "true"
-
-
-Default = TypeVar("Default", int, int | None)
-
-
-def _positive(given: Mapping[str, str], name: str, default: Default) -> int | Default:
-    if name not in given:
-        return default
-    text = given[name].strip()
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to a whole number above 0.")
-    return int(text)
-
-
-def _whole(given: Mapping[str, str], name: str) -> int | None:
-    """A whole number, None where it is not given."""
-    if name not in given:
-        return None
-    try:
-        return int(given[name])
-    except ValueError:
-        raise InvalidOption(f"The option {name} is {given[name]!r}.", next_step="Set it to a whole number.") from None
-
-
-def _storage_value(text: str) -> Any:
-    """The value that the store's library gets."""
-    lowered = text.strip().lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if lowered[:1] in ("{", "["):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
-
-
 def folded(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a read under the names that they are known by, whatever their case; what is not known stays."""
-    known = {name.lower(): name for name in _NAMES}
+    known = {name.lower(): name for name in NAMES_OF_READ}
     return {known.get(name.lower(), name): value for name, value in options.items()}
 
 

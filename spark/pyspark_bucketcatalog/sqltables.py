@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from bucketcatalog import InvalidOption
 from bucketcatalog.store.s3.options import PUBLIC_OPTIONS
 
-from .options import STORAGE
+from .given import STORAGE
 
 _PROVIDER = "provider"
 _PROPERTY = "option."

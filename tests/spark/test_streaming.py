@@ -16,7 +16,8 @@ from bucketcatalog import Catalog, InvalidOption
 from bucketcatalog.model.cuts import Cut, Head
 from bucketcatalog.store.local import LocalStore
 from bucketcatalog.write.writer import Writer
-from pyspark_bucketcatalog.options import _NAMES, _NAMES_OF_STREAM, StreamOptions
+from pyspark_bucketcatalog.given import NAMES_OF_READ, NAMES_OF_STREAM
+from pyspark_bucketcatalog.options import StreamOptions
 from pyspark_bucketcatalog.reading.streaming import ChangesStreamReader, cut_of, offset_of, open_stream
 from pyspark_bucketcatalog.types import spark_schema
 
@@ -323,7 +324,7 @@ def test_what_a_stream_does_not_take_is_told_before_anything_else(sink: Sink, pa
 
 
 def test_every_option_of_a_batch_is_one_of_a_stream_or_is_refused_with_the_way_round() -> None:
-    for name in sorted(set(_NAMES) - set(_NAMES_OF_STREAM)):
+    for name in sorted(set(NAMES_OF_READ) - set(NAMES_OF_STREAM)):
         with pytest.raises(InvalidOption, match=rf": {name} is about batches\. Next: ."):
             StreamOptions.parse({"path": "lake", name.lower(): "true"})
 
