@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +27,9 @@ from ..console.options import (
 from ..console.output import finish, number, plain, print_facts, print_rows, size, visible, visible_name, write
 from ..console.progress import progress_line
 from ..maintain.restore import Restored
+
+_OF_OBJECTS = {"bucket", "bucket_id", "owner"}
+"""The columns of rows that belong to a bucket."""
 
 
 def restore(
@@ -88,10 +92,21 @@ def _say(found: Restored, place: str, *, yes: bool) -> None:
     if found.committed is not None:
         write(f"committed {found.committed}")
     if total and not yes:
-        print_rows((plain(row) for row in found.sample), list(found.sample[0]), as_json=False, nothing="")
+        rows, columns = _readable(found.sample)
+        print_rows(map(plain, rows), columns, as_json=False, nothing="")
         if len(found.sample) < total:
             write(f"and {total - len(found.sample):,} more")
     finish()
+
+
+def _readable(sample: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+    """Rows and their columns as people are shown them: in place of ids the names of buckets, and owners only where there are several."""
+    columns = list(sample[0])
+    if not {*columns} >= _OF_OBJECTS:
+        return sample, columns
+    left_out = {"bucket_id", *(["owner"] if len({row["owner"] for row in sample}) == 1 else [])}
+    rows = [{**row, "bucket": row["bucket"] or row["bucket_id"]} for row in sample]
+    return rows, [column for column in columns if column not in left_out]
 
 
 def clone(

@@ -22,14 +22,15 @@ from ..log.versions import Version
 from ..model.arrays import Mask, one_chunk
 from ..model.keys import encode_keys
 from ..model.names import is_maintainer
+from ..model.parents import name_column
 from ..model.render import output_schema, render, surface_array
 from ..model.tables import Table
 from ..model.times import Time
-from ..query.changes import changed_table
 from ..query.database import Database
 from ..query.difference import live_sides
+from ..query.metadata import METADATA_TABLES
 from ..query.named import ANYWHERE, Place, narrowed
-from ..query.snapshot import Snapshot
+from ..query.snapshot import DELETED_PREFIX, Snapshot, check_table_name
 from ..state.keyed import OfKeys, key_conditions
 from ..state.plan import Part
 from ..wording import either
@@ -52,7 +53,7 @@ class Restored:
 
     ``version`` is the one restored to. ``skipped`` rows are not put again since their data may be gone; of ``ended_parents`` rows of
     the table ``parent`` were live then, have ended since, and own rows that are put. ``sample`` are some of the keys, each with what
-    happens to it.
+    happens to it and, where it is known, the name of its bucket.
     """
 
     table: str
@@ -150,10 +151,27 @@ def _begin(
     now = database.look()
     tag = lasting_tag(now.view, then.cut) if holds else None
     then = Snapshot(then.files, then.view, now.definitions)
-    definition = changed_table(now, table)
+    definition = _table(now, table)
     where = narrowed([now, then], definition, place, None, ended=True)
     keys = OfKeys(definition, key_conditions(definition, where, output_schema(definition), _BY_KEY))
     return _Restoring(then, now, definition, keys, tag, with_purged)
+
+
+def _table(now: Snapshot, name: str) -> Table:
+    """The table of rows that is meant; ``InvalidOption`` for what shows tombstones or is about the catalog, ``UnknownTable`` for none."""
+    check_table_name(name)
+    of = name.removeprefix(DELETED_PREFIX)
+    if name in METADATA_TABLES:
+        raise InvalidOption(
+            f"The table {name!r} is about the catalog, and says what was committed: there is nothing to restore in it.",
+            next_step=f"Restore one of {', '.join(sorted(now.definitions))}.",
+        )
+    if name not in now.definitions and of in now.definitions:
+        raise InvalidOption(
+            f"The table {name!r} shows what has ended of {of!r}, and is none to be restored.",
+            next_step=f"Restore {of!r}: what is live again is a tombstone no more.",
+        )
+    return now.table(name)
 
 
 @dataclass
@@ -193,6 +211,19 @@ class _Restoring:
             if len(self.sample) < _SAMPLE:
                 self.sample += _sample(step)[: _SAMPLE - len(self.sample)]
             yield step
+        self.sample = self._with_names(self.sample)
+
+    def _with_names(self, sample: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A sample with what the buckets of its rows are called, or were then, where rows have any."""
+        name, parent = name_column(self.table), self.table.parent
+        looked = [lookup for snapshot in (self.now, self.then) for lookup in snapshot.lookups(self.table)]
+        if name is None or parent is None or parent.column not in self.table.key or not looked or not sample:
+            return sample
+        rows = pa.table(
+            {parent.column: pa.array([row[parent.column] for row in sample], self.table.by_name[parent.column].surface_type)}
+        )
+        called = pc.coalesce(*(lookup.made(rows, self.now.files.store)[0] for lookup in looked)).to_pylist()
+        return [{"action": row["action"], name: known, **row} for row, known in zip(sample, called, strict=True)]
 
     def _collected(self, step: Reverted) -> Mask:
         """Which of the puts are of versions whose data may be gone."""

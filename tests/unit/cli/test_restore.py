@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bucketcatalog import Catalog
+
+from ...kit.world import BUCKET, OTHER, OWNER
 from .conftest import Cli, Past
 
 
@@ -17,11 +20,12 @@ def test_without_yes_it_counts_and_shows_and_writes_nothing(cli: Cli, catalog: P
     before, files = live(cli, catalog), sorted(catalog.rglob("*"))
     head, columns, *keys = cli("restore", catalog, "objects", past.first).out.splitlines()
     assert head == "3 rows of objects: 2 put again, 0 updated, 1 deleted (with --yes)"
-    assert columns.split() == ["ACTION", "OWNER", "BUCKET_ID", "NAME"]
-    assert [(line.split()[0], line.split()[-1]) for line in keys] == [("put", "a/c"), ("put", "z"), ("delete", "added")]
+    assert columns.split() == ["ACTION", "BUCKET", "NAME"]
+    assert [tuple(line.split()) for line in keys] == [("put", "pets", "a/c"), ("put", "pets", "z"), ("delete", "pets", "added")]
     told = cli("restore", catalog, "objects", past.first, "--json").document
     assert (told["put"], told["updated"], told["deleted"], told["committed"], told["dry_run"]) == (2, 0, 1, None, True)
-    assert [row["name"] for row in told["sample"]] == ["a/c", "z", "added"]
+    assert [(row["bucket"], row["name"]) for row in told["sample"]] == [("pets", "a/c"), ("pets", "z"), ("pets", "added")]
+    assert all({*row} == {"action", "bucket", "owner", "bucket_id", "name"} for row in told["sample"])
     assert live(cli, catalog) == before and sorted(catalog.rglob("*")) == files
 
 
@@ -51,6 +55,19 @@ def test_the_writer_can_be_named(cli: Cli, catalog: Path, past: Past) -> None:
     assert out.splitlines() == ["3 rows of objects: 2 put again, 0 updated, 1 deleted", "committed maintainer-me@0"]
 
 
+def test_what_would_happen_names_owners_where_there_are_several_and_buckets_without_a_name_by_their_id(
+    cli: Cli, tmp_path: Path
+) -> None:
+    catalog = Catalog(tmp_path / "c")
+    with catalog.writer("w") as writer, writer.transaction() as tx:
+        tx.put("buckets", {"owner": OWNER, "name": "cats"})
+        tx.put("objects", [{"bucket": "cats", "name": "a"}, {"owner": OTHER, "bucket_id": BUCKET, "name": "b"}])
+    _, columns, *keys = cli("restore", tmp_path / "c", "objects", ":").out.splitlines()
+    assert columns.split() == ["ACTION", "BUCKET", "OWNER", "NAME"]
+    assert sorted(key.split()[1:] for key in keys) == sorted([["cats", OWNER, "a"], [BUCKET, OTHER, "b"]])
+    assert cli("restore", tmp_path / "c", "buckets", ":").out.splitlines()[1].split() == ["ACTION", "OWNER", "NAME"]
+
+
 def test_a_table_whose_parent_has_ended_says_which_to_restore_first(cli: Cli, catalog: Path, past: Past) -> None:
     assert cli("restore", catalog, "objects", ":", "--yes").code == 0
     assert cli("restore", catalog, "buckets", ":", "--yes").code == 0
@@ -64,5 +81,7 @@ def test_a_table_whose_parent_has_ended_says_which_to_restore_first(cli: Cli, ca
 
 def test_what_cannot_be_restored_to_is_wrong_usage(cli: Cli, catalog: Path) -> None:
     assert cli("restore", catalog, "objects", "2999-01-01").code == 2
-    assert cli("restore", catalog, "log", ":").code == 2
+    for table, why in (("log", "Next: Restore one of buckets, "), ("deleted_objects", "Next: Restore 'objects'")):
+        ran = cli("restore", catalog, table, ":")
+        assert ran.code == 2 and why in ran.err and "changes" not in ran.err
     assert cli("restore", catalog, "objects").code == 2

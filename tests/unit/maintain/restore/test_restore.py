@@ -14,8 +14,8 @@ from bucketcatalog.store.memory import MemoryStore
 from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.commit import Committed
 
-from ....kit.restoring import MAINTAINER, full, restore
-from ....kit.world import World, bucket, names, obj, rows, version
+from ....kit.restoring import ID, MAINTAINER, full, restore
+from ....kit.world import BUCKET, World, bucket, names, obj, rows, version
 
 
 def test_every_row_is_what_it_was_then_with_its_times_and_ids(world: World, past: Committed) -> None:
@@ -60,6 +60,16 @@ def test_a_restore_to_what_is_already_so_commits_nothing(world: World, past: Com
     again = restore(world, past.version)
     assert (again.put, again.updated, again.deleted, again.committed) == (0, 0, 0, None)
     assert [info.name for info in world.store.list("")] == files
+
+
+def test_what_would_happen_is_told_by_the_names_of_buckets_live_or_ended_where_any_has_had_one(world: World) -> None:
+    with world.writer() as w:
+        world.commit(w, ("put", "buckets", [bucket("live", id=BUCKET), bucket("ended", id=ID.format(0))]))
+        three = [obj("x"), obj("x", bucket_id=ID.format(0)), obj("x", bucket_id=ID.format(1))]
+        past = world.commit(w, ("put", "objects", three))
+        world.commit(w, ("delete", "objects", three), ("delete", "buckets", bucket("ended")))
+    told = {row["bucket_id"]: row["bucket"] for row in restore(world, past.version, dry_run=True).sample}
+    assert told == {BUCKET: "live", ID.format(0): "ended", ID.format(1): None}
 
 
 def test_a_dry_run_counts_and_shows_keys_and_writes_nothing(world: World, past: Committed) -> None:
