@@ -22,5 +22,6 @@ Rows come from users and harvests; after it come maintainers, who commit by it w
     shares         rows of a table that several processes write, named in one commit
     parts          rows of names that are no tables: written as parts by who takes them, named in one commit
     host_turn      turns of the processes of one machine under the writers that are called after it
-    writer         commits, repeatable ones, checkpoints
+    committer      a timeline held open, and its transactions published one after the other
+    writer         what a writer can say, and checkpoints
 """

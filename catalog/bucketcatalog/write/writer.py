@@ -1,31 +1,25 @@
 """Writers and their transactions: the way into the catalog.
 
-One commit is one PUT. Nothing is listed or read for it, unless an event has to look something up (an id, a bucket's incarnation), names
-a version that another process may have written, or rows are put under a name that a system takes.
+What a writer can say is here, what of it has to be said is decided by the modules before, and a committer publishes it. The store is asked
+who takes a name where rows are put under one that a system takes, and for nothing else.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
-from ..cache import LruCache
 from ..checkpoint.merge import Alone, MergeWorkers
 from ..checkpoint.plan import prepare
 from ..checkpoint.publish import CheckpointResult, publish
-from ..errors import BucketCatalogError, ClosedWriter, ForeignBranch, InvalidOption
-from ..format.checkpoints import ApplicationResult, Checkpoint
-from ..format.records import Boundary, Link, PinEntry, SetAside, Void, Witness
-from ..format.transactions import Application, encode_transaction
+from ..errors import InvalidOption
+from ..format.checkpoints import Checkpoint
+from ..format.records import Boundary, PinEntry, SetAside, Void, Witness
+from ..format.transactions import Application
 from ..limits import Limits
-from ..log.entries import latest_results
-from ..log.segments import RunWriter
-from ..log.timeline import Timeline, refuse_retired
 from ..log.trust import is_trusted
 from ..log.versions import Version
 from ..model.cuts import Cut, Stamp
@@ -33,11 +27,10 @@ from ..model.names import COMPACTOR_PREFIX, MAINTAINER_PREFIX, is_compactor, is_
 from ..model.public import public
 from ..model.tables import Table
 from ..model.times import Time
-from ..model.uuids import uuid_bytes, uuid_text
 from ..query.database import Database
 from ..query.snapshot import Snapshot
-from ..store.retry import retry
 from .commit import Commit, Committed, NoEvents, check_options
+from .committer import Committer
 from .declaring import declaring
 from .draft import Draft
 from .parts import Taken, WritePlace, Writes
@@ -45,27 +38,9 @@ from .pins import Pin, pinning, unpinning
 from .tags import Decided, Tag, giving, taking_back
 from .transaction import WriteTransaction
 
-_OWN_KNOWN = 1 << 14
-"""Of so many of its latest commits a writer knows without a look that they have been read."""
 
-
-@public(
-    *(
-        "check",
-        "checkpoint",
-        "close",
-        "database",
-        "declare",
-        "drop_tag",
-        "has_committed",
-        "id",
-        "pin",
-        "tag",
-        "transaction",
-        "unpin",
-    )
-)
-class Writer:
+@public("checkpoint", "declare", "drop_tag", "pin", "tag", "transaction", "unpin")
+class Writer(Committer):
     """A writer id in one database, held open by this process alone. A context manager; ``close`` ends it.
 
     Threads may share it: their commits take turns, and so do their checkpoints. A transaction belongs to one thread.
@@ -81,18 +56,10 @@ class Writer:
         joins: bool = False,
         takes: Callable[[str], Writes | None] = lambda name: None,
     ) -> None:
-        self.id = writer
-        self._database = database
+        super().__init__(database, writer, now, limits, joins=joins)
         self._takes = takes
-        self._timeline: Timeline | None = Timeline(database.files, writer, now, limits, joins=joins)
-        self._read = Cut()
-        self._own: LruCache[bytes, bool] = LruCache(_OWN_KNOWN, int)  # each counts as one
-        self._defined: dict[str, bytes] = {}
-        self._applications: dict[str, ApplicationResult] | None = None
         self._tables: frozenset[str] | None = None
         self._work_began: int | None = None
-        self._why_closed = f"The writer {writer!r} was closed."
-        self._turn = threading.RLock()
         self._merging = threading.Lock()
 
     def __repr__(self) -> str:
@@ -135,11 +102,6 @@ class Writer:
         place = WritePlace(files.store, self.id, self.database, self._database.look)
         return Taken(name, writes, place, partial(files.time_for, self.id))
 
-    @property
-    def database(self) -> str:
-        """The name of the database that the writer commits to."""
-        return self._database.name
-
     def draft(self) -> Draft:
         """An empty draft of a transaction."""
         database = self._database
@@ -156,114 +118,6 @@ class Writer:
         """
         self._work_began = self._database.files.time_for(self.id)
         return self._database.look()
-
-    def commit(self, commit: Commit) -> Committed | None:
-        """Publish a transaction; None where an application has committed a later version of its own already."""
-        with self._turn:
-            timeline = self._open_timeline()
-            gives_up = timeline.patience()
-            with self._ending_in_doubt(timeline):
-                done = retry(lambda: self._already_done(timeline, commit), gives_up)
-                if done is None:
-                    return self._publish(timeline, commit, gives_up)
-                is_repeated = commit.application is not None and commit.application.version == done.version
-                return self._committed(done.link, done.commit_time) if is_repeated else None
-
-    def _already_done(self, timeline: Timeline, commit: Commit) -> ApplicationResult | None:
-        """What the application has committed already, at this version or a later one; else everything is read that a commit has to.
-
-        It can be called again from the start: a store that is away for a while ends no commit, whichever request it is that meets it.
-        """
-        if timeline.is_ahead:  # which a maintainer may have voided, with what it says of applications
-            self._database.look()
-            self._applications = None
-        if commit.application is not None:
-            last = self._application_results().get(commit.application.id)
-            if last is not None and commit.application.version <= last.version:
-                return last
-        unread = commit.events.unread_after(self._has_read)
-        if unread and not self._database.has_seen(unread):
-            self._database.look()
-        timeline.look()
-        timeline.meet(self._database.seen.of_writer(self.id))
-        refuse_retired(self.id, self.database, self._database.retired)
-        return None
-
-    def _has_read(self, transaction: bytes) -> bool:
-        """Whether a transaction is one of this writer's latest commits, or has certainly been read."""
-        return transaction in self._own or self._database.has_read(transaction)
-
-    @contextmanager
-    def _ending_in_doubt(self, timeline: Timeline) -> Iterator[None]:
-        """Ends the writer where the timeline has a foreign branch, or where nobody knows whether a put took place."""
-        try:
-            yield
-        except BaseException as error:  # also an interrupt: the put may have taken place
-            if timeline.doubtful or isinstance(error, ForeignBranch):
-                why = error.message if isinstance(error, BucketCatalogError) else f"A commit of {self.id!r} was interrupted."
-                self._end(why)
-            raise
-
-    def _publish(self, timeline: Timeline, commit: Commit, gives_up: Callable[[], bool]) -> Committed:
-        seen, staged = self._database.seen, commit.events
-        said = {table.name: table for table in commit.declares}
-        used = {name: table for name, table in staged.tables.items() if self._defined.get(name) != table.definition}
-        undefined = [table for _, table in sorted((used | said).items())]
-        after = max(seen.newest_commit_time, staged.named_after, commit.after)
-        timeline.pardon(self._database.voids)
-
-        def time_of_now(*rests_on: int | None) -> int:
-            """The commit time; ``StaleRead`` where what the transaction rests on would be too old when it lands."""
-            time = retry(lambda: timeline.commit_time(after), gives_up)
-            for since in rests_on:
-                timeline.refuse_stale(time, since)
-            return time
-
-        def runs() -> RunWriter:
-            """Where events go that are too many for the transaction; nothing is put for one that would be refused."""
-            time_of_now(staged.read_at)
-            files = self._database.files
-            began = retry(lambda: files.time_for(self.id), gives_up)
-            return RunWriter(files.store, self.id, files.database, cut=None, began=began, stopped=lambda: timeline.closed)
-
-        events = staged.encoded(runs)
-        if events.put_from is not None:  # which may have taken any time
-            gives_up = timeline.patience()
-            retry(timeline.look, gives_up)
-        commit_time = time_of_now(staged.read_at, events.put_from)
-        others = Cut({writer: heads for writer, heads in seen.heads.items() if writer != self.id})
-        reads = others.changed_since(self._read)
-        own = (t.name for t in undefined if is_maintainer(self.id) and (t.name in said or self._database.declares(t.name)))
-        declared = frozenset(own)
-        placing = partial(commit.placed, timeline, commit_time, reads=reads, tables=undefined, declared=declared)
-        transaction = placing(segments=events.segments)
-        committed = timeline.publish(transaction, encode_transaction(transaction, events.actions, events.blocks))
-        self._read = others
-        self._own.put(committed.uuid, True)
-        self._defined |= {table.name: table.definition for table in undefined}
-        link = timeline.parents[0]
-        if commit.application is not None:
-            result = ApplicationResult(self.id, commit.application.id, commit.application.version, link, commit_time)
-            self._application_results()[commit.application.id] = result
-        return self._committed(link, committed.commit_time)
-
-    def _committed(self, link: Link, commit_time: int) -> Committed:
-        head = link.head
-        return Committed(head.revision, uuid_text(head.uuid), commit_time, f"{self.id}@{head.revision}")
-
-    def _application_results(self) -> dict[str, ApplicationResult]:
-        """The last version of each application on this timeline."""
-        if self._applications is None:
-            latest = latest_results(self._database.view())
-            self._applications = {id_: result for (writer, id_), result in latest.items() if writer == self.id}
-        return self._applications
-
-    def has_committed(self, app_id: str, app_version: int) -> bool:
-        """Whether an application has committed that version here, or a later one: a transaction of it adds nothing any more."""
-        with self._turn:
-            self._open_timeline()
-            last = self._application_results().get(app_id)
-            return last is not None and app_version <= last.version
 
     def checkpoint(
         self,
@@ -321,24 +175,13 @@ class Writer:
                 self._open_timeline()
                 return publish(files, prepared, merged)
 
-    def check(self) -> None:
-        """Look whether another process has written under this id: ``ForeignBranch`` if so, and the writer is closed.
-
-        A commit looks too, but at most every 30 s.
-        """
-        with self._turn:
-            timeline = self._open_timeline()
-            with self._ending_in_doubt(timeline):
-                timeline.look(force=True)
-
     def _note(self, reads: Cut, witnessed: tuple[Witness, ...]) -> Stamp:
         """Commit a transaction without events that has read ``reads``, and these definitions: what a checkpoint of every cut lies beside.
 
         It names all of that, also what an earlier transaction has named, which may be pruned: it alone tells that the cut had been read.
         """
         self._database.remember(reads)
-        self._read = Cut()
-        return self._say(Commit(operation="checkpoint", witnessed=witnessed))
+        return self._say_in_full(Commit(operation="checkpoint", witnessed=witnessed))
 
     def declare(self, tables: Iterable[str | Table]) -> Committed | None:
         """Say what tables are, those that were made known to the catalog by name: every reader of the database knows them from then on.
@@ -397,12 +240,6 @@ class Writer:
             said = Commit(operation=operation, metadata={"pin": entry.name}, pin=entry)
             return Pin.of(replace(entry, stamp=self._say(said)) if is_new else entry)
 
-    def _say(self, commit: Commit) -> Stamp:
-        """Publish what no application numbers, so that it is committed; returns what its stamps begin with."""
-        committed = self.commit(commit)
-        assert committed is not None
-        return Stamp(committed.commit_time, self.id, committed.revision, uuid_bytes(committed.uuid))
-
     def join(self) -> Stamp:
         """Commit a transaction without events that follows every branch of the timeline, which was opened to be joined."""
         with self._turn:
@@ -441,30 +278,4 @@ class Writer:
             self._open_timeline()
             if seen is not None:
                 self._database.remember(seen)
-            self._read = Cut()
-            return replace(boundary, stamp=self._say(Commit(operation=operation, boundary=boundary)))
-
-    def close(self) -> None:
-        """End the writer. What was committed stays; an open transaction commits nothing.
-
-        A commit that is under way in another thread ends with its next failure, and does not go on until its deadline; a checkpoint ends
-        at its next slice.
-        """
-        timeline, self._timeline = self._timeline, None
-        if timeline is not None:
-            timeline.closed = True
-
-    def _end(self, why: str) -> None:
-        self._timeline = None
-        self._why_closed = why
-
-    def _open_timeline(self) -> Timeline:
-        if self._timeline is None:
-            raise ClosedWriter(self._why_closed, next_step="Open it again with catalog.writer().")
-        return self._timeline
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+            return replace(boundary, stamp=self._say_in_full(Commit(operation=operation, boundary=boundary)))
