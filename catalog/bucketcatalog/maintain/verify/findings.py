@@ -37,7 +37,7 @@ _RESTORE = "Restore the file from a copy of the store"
 _UNTRUE = f"Do not trust its rows. {_RESTORE} if that has it right: nothing else brings them back."
 _FILE = "FILE"
 """Stands in the texts below for the file that a finding is about."""
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR = Severity.ERROR
 
 
 def _gone() -> str:
@@ -51,6 +51,15 @@ def _gone() -> str:
 
 def sorts() -> Mapping[str, Sort]:
     """The sorts of findings by their codes, in the words of whoever reads."""
+    return {
+        **_errors(),
+        **{code: Sort(Severity.WARNING, remedy) for code, remedy in _of_warnings().items()},
+        **{code: Sort(Severity.INFO, remedy) for code, remedy in _of_what_is_worth_knowing().items()},
+    }
+
+
+def _errors() -> Mapping[str, Sort]:
+    """The sorts of what makes an answer wrong, or has it refused."""
     restore = f"{_RESTORE}; else {how_to_repair()} says what can be done without it."
     gone = _gone()
     aside = f"{gone} Or, where no checkpoint has its rows, go on without them: {how_to_set_aside(_FILE)}."
@@ -67,7 +76,6 @@ def sorts() -> Mapping[str, Sort]:
         "BROKEN_CHAIN": of_transaction,
         "TIME_ORDER": Sort(_ERROR, "Keep a copy of the catalog, and report this: no writer of this package commits so."),
         "DAMAGED_EVENTS": of_transaction,
-        "SET_ASIDE": Sort(_INFO, f"Once its file is whole again, take it in: {how_to_take_in(_FILE)}."),
         "DAMAGED_CHECKPOINT": damage,
         "MISSING_CHECKPOINT": damage,
         "WRONG_CHECKPOINT": wrong,
@@ -96,40 +104,35 @@ def sorts() -> Mapping[str, Sort]:
             _ERROR,
             "Remove a link, or put there what it leads to where it is yours; of a directory that is there, give back the right to read it.",
         ),
-        "OPEN_FORK": Sort(_WARNING, f"Give each process a writer id of its own, then {how_to_join('WRITER')}."),
-        "FUTURE_TRANSACTION": Sort(_WARNING, f"Wait until its time has come, or void it: {how_to_void('WRITER@REVISION')}."),
-        "IGNORED_FIELDS": Sort(
-            _WARNING,
-            "Readers ignore that and take the rest. Find out who can write below its writer's prefix: no release writes so.",
-        ),
-        "BEHIND_A_SEAL": Sort(
-            _WARNING,
-            "End the process that writes so, and have it covered: "
-            + either("compactor.checkpoint(scope='all').", "bucketcatalog checkpoint CATALOG --all-writers."),
-        ),
-        "FUTURE_CHECKPOINT": Sort(_WARNING, "Readers pass it over until its time has come: look after its writer's clock."),
-        "UNCLOSED_READS": Sort(
-            _WARNING,
-            "Have its writer name all that it has read. Readers complete what they show, so that no answer depends on it.",
-        ),
-        "UNMARKED_CHECKPOINT": Sort(
-            _INFO,
-            "Leave it to prune: its marker may be under way, or its maker died. The horizon or a tag may rest on such a file.",
-        ),
-        "UNREADABLE_HISTORY": Sort(
-            _INFO, "Restore the file from a copy of the store. Else the history begins where the later checkpoint does."
-        ),
-        "UNREFERENCED_SEGMENT": Sort(
-            _INFO,
-            "Leave it to prune: a checkpoint that is being written may be about to name it, and one that is lost may be made again "
-            "from it.",
-        ),
-        "LATE_ARRIVAL": Sort(
-            _INFO, "Nothing is to be done where the catalog was copied. Else look after the writer's network and clock."
-        ),
-        "CLOCK_AHEAD": Sort(_INFO, "Nothing is to be done where the catalog was copied. Else set the writer's clock right."),
-        "UNKNOWN_FILE": Sort(_INFO, "Nothing is to be done: readers ignore it."),
-        "NOT_COMPARED": Sort(_INFO, f"Verify it with {either('deep=True', '--deep')}, while the transactions are there."),
+    }
+
+
+def _of_warnings() -> Mapping[str, str]:
+    """What to do about what ought to be looked after, by the code."""
+    have_it_covered = either("compactor.checkpoint(scope='all').", "bucketcatalog checkpoint CATALOG --all-writers.")
+    return {
+        "OPEN_FORK": f"Give each process a writer id of its own, then {how_to_join('WRITER')}.",
+        "FUTURE_TRANSACTION": f"Wait until its time has come, or void it: {how_to_void('WRITER@REVISION')}.",
+        "IGNORED_FIELDS": "Readers ignore that and take the rest. Find out who can write below its writer's prefix: no release writes so.",
+        "BEHIND_A_SEAL": f"End the process that writes so, and have it covered: {have_it_covered}",
+        "FUTURE_CHECKPOINT": "Readers pass it over until its time has come: look after its writer's clock.",
+        "UNCLOSED_READS": "Have its writer name all that it has read. Readers complete what they show, so that no answer depends on it.",
+    }
+
+
+def _of_what_is_worth_knowing() -> Mapping[str, str]:
+    """What to do about the rest, if anything, by the code."""
+    return {
+        "SET_ASIDE": f"Once its file is whole again, take it in: {how_to_take_in(_FILE)}.",
+        "UNMARKED_CHECKPOINT": "Leave it to prune: its marker may be under way, or its maker died. "
+        "The horizon or a tag may rest on such a file.",
+        "UNREADABLE_HISTORY": "Restore the file from a copy of the store. Else the history begins where the later checkpoint does.",
+        "UNREFERENCED_SEGMENT": "Leave it to prune: a checkpoint that is being written may be about to name it, "
+        "and one that is lost may be made again from it.",
+        "LATE_ARRIVAL": "Nothing is to be done where the catalog was copied. Else look after the writer's network and clock.",
+        "CLOCK_AHEAD": "Nothing is to be done where the catalog was copied. Else set the writer's clock right.",
+        "UNKNOWN_FILE": "Nothing is to be done: readers ignore it.",
+        "NOT_COMPARED": f"Verify it with {either('deep=True', '--deep')}, while the transactions are there.",
     }
 
 
