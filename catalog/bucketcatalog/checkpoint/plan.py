@@ -20,7 +20,7 @@ from .. import clock
 from ..errors import CorruptionError, HistoryPruned, InvalidVersion
 from ..format.checkpoints import Checkpoint
 from ..format.records import Witness
-from ..format.runs import InlineRun, Run, SegmentReference
+from ..format.runs import InlineRun, SegmentReference, StoredPart
 from ..format.sealing import RUNS
 from ..format.segments import Origin
 from ..log.ancestry import version_view, without_ancestors
@@ -263,10 +263,14 @@ class _Merge:
                 levels[name] = lowest_merged(state.level_rows, state.new_rows)
         return levels
 
+    @property
+    def parts(self) -> tuple[StoredPart, ...]:
+        """The runs that there were before."""
+        return () if self.parent is None else self.parent.parts
 
-def _is_kept(run: Run, levels: Mapping[str, int]) -> bool:
-    """Whether a run of the parent is not merged: it lies below its table's level."""
-    return run.level < levels.get(run.table, run.level + 1)
+    def kept(self, levels: Mapping[str, int]) -> list[StoredPart]:
+        """Those of them that are not merged: they lie below their table's level."""
+        return [part for part in self.parts if part.run.level < levels.get(part.run.table, part.run.level + 1)]
 
 
 def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: _Merge) -> Prepared:
@@ -276,12 +280,18 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         view = _without(files, merge.beside, view, destination.writer)
         contents = Contents(files, view, contents.definitions)
     levels = merge.levels(contents)
-    before = merge.parent.parts if merge.parent is not None else ()
-    kept = [part for part in before if _is_kept(part.run, levels)]
-    segments = tuple(part for part in kept if isinstance(part, SegmentReference))
-    inline = tuple(part for part in kept if isinstance(part, InlineRun))
+    draft = _draft(files, destination, view, contents, merge, levels)
+    tasks = _tasks(draft, view, contents, merge, levels)
+    return Prepared(draft, levels, tasks, view.observed, merge.started, destination.marked, merge.parent)
+
+
+def _draft(
+    files: LogFiles, destination: _Destination, view: LogView, contents: Contents, merge: _Merge, levels: Mapping[str, int]
+) -> Checkpoint:
+    """The checkpoint with what it says of the view, and with the runs of the parent that are not merged."""
+    kept = merge.kept(levels)
     bound = max(view.lateness_bound, destination.lateness_bound)
-    draft = Checkpoint(
+    return Checkpoint(
         writer=destination.writer,
         database=files.database,
         revision=destination.revision,
@@ -298,8 +308,8 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         lateness_bound=bound,
         definitions=tuple(each for each in contents.definitions.stamped if says(destination.writer, each.stamp[1])),
         applications=tuple(result for _, result in sorted(latest_results(view).items())),
-        segments=segments,
-        inline=inline,
+        segments=tuple(part for part in kept if isinstance(part, SegmentReference)),
+        inline=tuple(part for part in kept if isinstance(part, InlineRun)),
         tags=tuple(entry for tag in tags_of(view).values() for entry in tag.entries),
         pins=tuple(pins_in(view).values()),
         voids=tuple(view.voids.values()),
@@ -309,31 +319,36 @@ def _prepared(files: LogFiles, destination: _Destination, view: LogView, merge: 
         reads=outside_reads(files, view),
         features=frozenset({RUNS} if kept or any(levels.values()) else ()),
     )
+
+
+def _tasks(
+    draft: Checkpoint, view: LogView, contents: Contents, merge: _Merge, levels: Mapping[str, int]
+) -> tuple[MergeTask, ...]:
+    """What merges and writes the rest, each a part of the keys; the runs that the draft holds itself travel with the first."""
     states = [contents.state(name).above(level) for name, level in levels.items()]
     lowest = {name for name, level in levels.items() if not level}
     every = merge_parts(states, lowest, merge.most)
-    reused = {segment.uuid for segment in segments}
+    reused = {segment.uuid for segment in draft.segments}
     origin = Origin(
         draft.uuid,
         tasks=len(every),
-        kept=tuple(segment.uuid for segment in segments),
-        replaces=tuple(part.uuid for part in before if isinstance(part, SegmentReference) and part.uuid not in reused),
+        kept=tuple(segment.uuid for segment in draft.segments),
+        replaces=tuple(part.uuid for part in merge.parts if isinstance(part, SegmentReference) and part.uuid not in reused),
     )
-    tables = tuple(contents.definitions[name] for name in sorted({run.run.table for run in inline}))
-    room = max(INLINE_BYTES - sum(run.size for run in inline), 0)
-    tasks = [
+    tables = tuple(contents.definitions[name] for name in sorted({run.run.table for run in draft.inline}))
+    room = max(INLINE_BYTES - sum(run.size for run in draft.inline), 0)
+    return tuple(
         MergeTask(
-            destination.writer,
-            files.database,
+            draft.writer,
+            draft.database,
             view.cut,
             view.observed,
             parts,
-            replace(origin, task=number) if number else replace(origin, runs=inline, tables=tables),
+            replace(origin, task=number) if number else replace(origin, runs=draft.inline, tables=tables),
             inline_bytes=room // len(every),
         )
         for number, parts in enumerate(every)
-    ]
-    return Prepared(draft, levels, tuple(tasks), view.observed, merge.started, destination.marked, merge.parent)
+    )
 
 
 def _without(files: LogFiles, beside: Checkpoint, view: LogView, writer: str) -> LogView:
