@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -107,20 +108,29 @@ def repair(
             tell=tell,
         )
     if as_json:
-        lost = [_facts(finding) for finding in made.lost]
-        actions = [asdict(action) for action in made.actions]
-        facts = {"database": made.database, "actions": actions, "lost": lost, "undecided": made.undecided}
-        print_facts(facts, as_json=True)
+        print_facts(_facts_of(made), as_json=True)
     else:
         _print_repaired(made)
     finish()
-    if yes and made.lost:
+    if yes:
+        _refuse_unmended(made, opened.url, join or ())
+
+
+def _facts_of(made: Repair) -> dict[str, Any]:
+    lost = [_facts(finding) for finding in made.lost]
+    actions = [asdict(action) for action in made.actions]
+    return {"database": made.database, "actions": actions, "lost": lost, "undecided": made.undecided}
+
+
+def _refuse_unmended(made: Repair, url: str, join: Sequence[str]) -> None:
+    """``CorruptionError`` where something is lost, ``ForkDetected`` where a branch that was to be joined is not."""
+    if made.lost:
         raise CorruptionError(
-            f"{number(len(made.lost), 'thing')} of {visible(opened.url)} {'is' if len(made.lost) == 1 else 'are'} lost.",
+            f"{number(len(made.lost), 'thing')} of {visible(url)} {'is' if len(made.lost) == 1 else 'are'} lost.",
             next_step="Do what stands at the end of each line, and run it again; or read on with --ignore-corruption.",
         )
-    left = next((a for a in made.actions if a.what == "join" and a.subject in (join or ()) and not a.done), None)
-    if yes and left is not None:
+    left = next((a for a in made.actions if a.what == "join" and a.subject in join and not a.done), None)
+    if left is not None:
         raise ForkDetected(f"The timeline of {left.subject!r} was not joined: {left.obstacle}", next_step="Run it again then.")
 
 
