@@ -145,9 +145,10 @@ class BrokenSystem(BucketCatalogError):
 
 
 class NotFound(BucketCatalogError):
-    """What was named is not there."""
+    """What was named is not there. ``instead`` are some names of what is, None where none of these is meant."""
 
     code = "NOT_FOUND"
+    instead: tuple[Any, ...] | None = None
 
 
 class CatalogNotFound(NotFound):

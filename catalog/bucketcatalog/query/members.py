@@ -21,6 +21,7 @@ from ..parallel import in_order
 from ..where.conditions import Where, listed
 from ..where.given import Predicate
 from ..wording import either
+from .named import in_none
 
 CATALOG = "_catalog"
 """What the catalog is called that a row is of: by its url, unless it was given a name."""
@@ -87,7 +88,9 @@ def of_those_with(members: Mapping[str, Of], make: Callable[[str, Of], Made]) ->
     found = of_each(members, made)
     having = {name: each for name, each in found.items() if not isinstance(each, _Lacking)}
     if not having:
-        raise max((each.why for each in found.values() if isinstance(each, _Lacking)), key=lambda why: isinstance(why, NotFound))
+        whys = [each.why for each in found.values() if isinstance(each, _Lacking)]
+        without_bucket = [why for why in whys if isinstance(why, NotFound)]
+        raise in_none(without_bucket) if without_bucket else whys[0]
     return having
 
 

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
@@ -235,12 +236,28 @@ def _no_such(cuts: Sequence[Contents], parent: Table, place: Place | ByName, end
         )
     scan = Scan(cuts[0].state(parent.name), tombstones=False, columns=[parent.key[-1]], where={})
     first = next(scan.to_batches(), None)
-    names = [repr(name) for name in pc.unique(first.column(0)).slice(0, _MOST_NAMED).to_pylist()] if first is not None else []
-    some = ", ".join([*names, "..."] if len(names) == _MOST_NAMED else names)
-    return NotFound(
-        f"There is no bucket {place.bucket!r}{of} in database {cuts[0].database!r} at {at}.",
-        next_step=f"Use the name of one that there is: {some}." if some else "At this version there are none: look at another.",
+    names = pc.unique(first.column(0)).slice(0, _MOST_NAMED).to_pylist() if first is not None else []
+    return _with_instead(f"There is no bucket {place.bucket!r}{of} in database {cuts[0].database!r} at {at}.", names)
+
+
+def _with_instead(message: str, names: Sequence[Any]) -> NotFound:
+    some = [*map(repr, names), *(["..."] if len(names) == _MOST_NAMED else [])]
+    next_step = (
+        f"Use the name of one that there is: {', '.join(some)}." if some else "At this version there are none: look at another."
     )
+    error = NotFound(message, next_step=next_step)
+    error.instead = tuple(names)
+    return error
+
+
+def in_none(errors: Sequence[NotFound]) -> NotFound:
+    """The error of a bucket that none of several catalogs has: the one that says more than that, else with names from all of them."""
+    more = next((error for error in errors if error.instead is None), None)
+    if more is not None:
+        return more
+    in_turn = chain.from_iterable(zip_longest(*(error.instead or () for error in errors)))
+    names = list(dict.fromkeys(name for name in in_turn if name is not None))
+    return _with_instead(errors[0].message, names[:_MOST_NAMED])
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,27 @@ def test_what_has_changed_is_asked_for_by_the_name_and_with_what_was_before(both
     assert [before["content_length"] for before in pandas["_before"]] == [LARGE, LARGE]
 
 
+def test_the_names_of_all_that_there_are_stand_in_at_most_one_error_of_five_and_one_that_ended_says_so(both: Federation) -> None:
+    for member in both.members:
+        with member.writer("w") as w, w.transaction() as tx:
+            tx.put("buckets", [{"owner": OWNER, "name": f"a{n} of {member.url.rpartition('/')[2]}"} for n in range(6)])
+    with pytest.raises(
+        NotFound, match=r"is: 'a0 of north', 'a0 of south', 'a1 of north', 'a1 of south', 'a2 of north', [.]{3}[.]"
+    ):
+        both.snapshot().scan("objects", bucket="phtos")
+    with both.members[1].writer("w") as w, w.transaction() as tx:
+        tx.delete("buckets", {"owner": OWNER, "name": "a5 of south"})
+    with pytest.raises(NotFound, match=r"'a5 of south'.*it has ended"):
+        both.snapshot().scan("objects", bucket="a5 of south")
+
+
 def test_a_name_that_none_has_is_an_error_and_so_is_one_of_several_owners(both: Federation) -> None:
+    with both.members[1].writer("w") as w, w.transaction() as tx:
+        tx.put("buckets", [{"owner": OWNER, "name": f"of south {n}"} for n in range(2)])
     for read in (both.snapshot().scan, both.snapshot().list):
-        with pytest.raises(NotFound, match="'phtos'"):
+        with pytest.raises(
+            NotFound, match=r"'phtos'.*Next: Use the name of one that there is: 'photos', 'of south 0', 'logs', 'of south 1'[.]"
+        ):
             read("objects", bucket="phtos")
     with pytest.raises(NotFound, match="'phtos'"):
         both.changes(bucket="phtos")
