@@ -70,23 +70,16 @@ def find(
     shown = (
         (*SHOWN, *([DELETED_AT] if deleted else [])) if columns is None else names_given(columns, "columns", "columns=['name']")
     )
-    where: dict[str, Any] = {}
+    where = _of_sizes(larger, smaller) | _of_times(older, newer, about.now)
     tests: list[Test] = []
-    if larger is not None or smaller is not None:
-        where[SIZE] = _within("larger", _size(larger), "smaller", _size(smaller))
-    if older is not None or newer is not None:
-        where[MODIFIED] = _within("newer", _time(newer, about.now), "older", _time(older, about.now))
     if name is not None:
         test, narrower = of_name(name, prefix)
         tests.append(test)
         where |= narrower
     if content_type is not None:
-        (glob,) = texts("content_type", content_type)
-        if literal_beginning(glob) == glob:
-            where[TYPE] = glob
-        else:
-            where[TYPE] = begins_with(literal_beginning(glob))
-            tests.append(Glob(TYPE, glob))
+        of_type, narrower = _of_type(content_type)
+        tests += of_type
+        where |= narrower
     if storage_class is not None:
         (where[CLASS],) = texts("storage_class", storage_class)
     if file_type is not None:
@@ -103,12 +96,21 @@ def of_name(name: str, prefix: str | None) -> tuple[Glob, dict[str, Any]]:
     return Glob(NAME, glob, last=not whole), _beginning(glob, prefix) if whole else {}
 
 
-def _size(given: Size | None) -> int | None:
-    return None if given is None else parse_size(given)
+def _of_type(content_type: str) -> tuple[list[Test], dict[str, Any]]:
+    """The same for types, of which one without a wildcard is a condition alone."""
+    (glob,) = texts("content_type", content_type)
+    beginning = literal_beginning(glob)
+    return ([], {TYPE: glob}) if beginning == glob else ([Glob(TYPE, glob)], {TYPE: begins_with(beginning)})
 
 
-def _time(given: Time | None, now: int) -> Any:
-    return None if given is None else datetime_of(parse_time(given, now))
+def _of_sizes(larger: Size | None, smaller: Size | None) -> dict[str, Any]:
+    low, high = (None if given is None else parse_size(given) for given in (larger, smaller))
+    return {} if low is None and high is None else {SIZE: _within("larger", low, "smaller", high)}
+
+
+def _of_times(older: Time | None, newer: Time | None, now: int) -> dict[str, Any]:
+    low, high = (None if given is None else datetime_of(parse_time(given, now)) for given in (newer, older))
+    return {} if low is None and high is None else {MODIFIED: _within("newer", low, "older", high)}
 
 
 def _within(low_name: str, low: Any, high_name: str, high: Any) -> Between:
