@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 
 from ..errors import InvalidOption, SetAsideError
 from ..format.transactions import Transaction
 from ..log.between import transactions_between
+from ..log.blocks import Blocks
 from ..log.entries import without_voided
 from ..log.files import LogFiles
 from ..model.cuts import Cut, Ref
 from ..model.paths import transaction as transaction_path
 from ..model.public import public
 from ..model.tables import Table
+from ..parallel import in_order
 from ..state.contents import TableState
-from ..state.feed import FeedPart
+from ..state.feed import FeedPart, Find
 from ..state.keyed import key_conditions
 from ..where.conditions import Where
 from ..where.given import Condition
@@ -32,7 +34,7 @@ from .looked_up import LookedUp, Lookup, asks_for, with_lookups
 from .metadata import METADATA_TABLES
 from .named import ANYWHERE, Place, narrowed
 from .operations import Operations
-from .pre_images import before_tasks
+from .pre_images import RANGES_AT_ONCE, BeforeTask, before_tasks
 from .reads import InBatches, ReadTask
 from .snapshot import DELETED_PREFIX, Snapshot, check_table_name
 
@@ -108,8 +110,10 @@ class Changes(InBatches):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The events in batches of at most 65,536; memory does not grow with their number."""
         if self.start is not None and self.asked.with_before:
-            for task in before_tasks(self.start, self.files, self.asked, self._parts, self._find, None):
-                for rows in task.read_with(self.files, self.start.blocks, self._find):
+            read = partial(_read_with, files=self.files, blocks=self.start.blocks, find=self._find)
+            tasks = before_tasks(self.start, self.files, self.asked, self._parts, self._find, None)
+            for tables in in_order(read, tasks, threads=RANGES_AT_ONCE):
+                for rows in tables:
                     yield from rows.combine_chunks().to_batches()
             return
         yield from self.asked.shown(self.asked.feed(self.files).read(self._parts, self._find))
@@ -134,6 +138,10 @@ class Changes(InBatches):
     @cached_property
     def _parts(self) -> list[FeedPart]:
         return self.asked.parts(self.transactions)
+
+
+def _read_with(task: BeforeTask, files: LogFiles, blocks: Blocks, find: Find) -> list[pa.Table]:
+    return list(task.read_with(files, blocks, find))
 
 
 def changes_of(files: LogFiles, table: Table, transactions: Sequence[Transaction], where: Condition | None = None) -> Changes:

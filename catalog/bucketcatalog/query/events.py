@@ -34,6 +34,7 @@ from .reads import BATCH_ROWS, ReadTask
 CHANGE_TYPE = "_change_type"
 BEFORE, VERSION_BEFORE = "_before", "_version_before"
 _VERSION = "_version"
+_CHANGES = pa.array(["put", "update", "purge", "delete"])
 _EVENT_COLUMNS = [
     pa.field(CHANGE_TYPE, pa.string(), False),
     pa.field("_table", pa.string(), False),
@@ -206,7 +207,7 @@ def _of_events(facts: Facts, table: Table, kinds: Any, update: Mask) -> dict[str
 
     def change() -> pa.Array:
         purge = (kinds == Kind.NAMED) & (facts.numbers("_purged") > 0)
-        return pa.array(np.select([is_put, update, purge], ["put", "update", "purge"], "delete"), pa.string())
+        return _CHANGES.take(pa.array(np.select([is_put, update, purge], [0, 1, 2], 3)))
 
     def version() -> pa.Array:
         about = version_names(facts.column("_name_uuid"), facts.column("_name_seq"))

@@ -43,6 +43,10 @@ class FilteredRows(InBatches):
         source = self.source.only(list(dict.fromkeys([*columns, *self.test.columns])))
         return type(self)(source, pa.schema([source.schema.field(name) for name in columns]), self.test)
 
+    def in_any_order(self) -> FilteredRows:
+        """See ``InBatches.in_any_order``."""
+        return type(self)(self.source.in_any_order(), self._schema, self.test)
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in the order of the read."""
         for batch in self.source.to_batches():

@@ -36,8 +36,8 @@ from ..store.obstacles import PastObstacles
 from .events import BEFORE, VERSION_BEFORE, EventsAsked, fetched, row_before, shown_events, struct_of
 from .reads import BATCH_ROWS
 
-EVENTS_OF_A_RANGE = 1 << 19
-"""About as many events of a range are held at a time, with the rows that they ended."""
+EVENTS_OF_A_RANGE, RANGES_AT_ONCE = 1 << 18, 2
+"""About as many events of a range are held at a time, with the rows that they ended, and so many ranges."""
 _SAMPLES = 1_024
 """So many keys tell of those of a range."""
 

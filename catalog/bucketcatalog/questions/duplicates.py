@@ -1,25 +1,25 @@
 """``dups``: objects of one content, as far as checksums tell, and what the copies waste.
 
-Sizes are read first: only of those that several objects have checksums matter. These are read then, and of the groups that are shown the
-names of a few copies. No pass holds rows, but for the checksums and places of objects that share their size with another.
+Checksums and sizes are read twice: at first eight bytes are kept of what each object is compared by, then the objects of which these are
+not the only ones, with their names. So memory grows with the copies, and with eight bytes for each object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..log.versions import Version
-from ..model.arrays import EXACT, hexadecimal, one_chunk
+from ..model.arrays import EXACT, Mask, hexadecimal, one_chunk
 from ..model.sizes import Size, parse_size
 from ..model.times import Time
 from ..where.conditions import between
 from .asking import BUCKET, BUCKET_ID, NAME, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
-from .grouping import Numbers, narrow
+from .grouping import narrow
 
 KIND, ALGORITHM, HASH = "kind", "algorithm", "hash"
 COPIES, WASTED, EXAMPLES = "copies", "wasted_bytes", "examples"
@@ -31,6 +31,25 @@ WEAK = ("CRC32", "CRC32C")
 """What 32 bits tell apart is too little: among 65,000 objects of one size two of different content have the same, more likely than not."""
 _EXAMPLE = pa.struct([pa.field(OWNER, pa.string()), pa.field(BUCKET, pa.string()), pa.field(NAME, pa.string())])
 _AT, _GROUP = "at", "group"
+KINDS = ("checksum", "md5", "etag")
+_LINKED = _INODE, _LINKS = "inode", "links"
+_PLACE = (OWNER, BUCKET_ID, NAME)
+_MD5_BYTES, _HASHED_BYTES = 16, 16
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+"""Odd numbers, whose products in 64 bits differ where what they are of differs."""
+_BITS = 16
+"""Places of the table of bits for each fingerprint in it."""
+Fingerprints = npt.NDArray[np.uint64]
+_ROWS = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in _PLACE),
+        pa.field(KIND, pa.int8()),
+        pa.field(ALGORITHM, pa.string()),
+        pa.field(HASH, pa.binary()),
+        pa.field(SIZE, pa.int64()),
+        pa.field(_INODE, pa.uint64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -75,63 +94,69 @@ def dups(
     about = asked(
         source, as_of=as_of, database=database, bucket=bucket, owner=owner, prefix=prefix, ignore_corruption=ignore_corruption
     )
-    sizes = _Sizes.read(about, least)
-    compared = _Compared.read(about, least, sizes.repeated)
+    seen = _Seen.read(about, least)
+    compared = _Compared.read(about, least, seen.repeated)
     groups = compared.groups()
     shown = groups if most is None else groups.slice(0, most)
     return Duplicates(
-        _with_examples(about, shown, compared, least, few),
+        _told(compared.with_examples(shown, few, about)),
         len(groups),
         int(pc.sum(groups[WASTED].cast(EXACT), min_count=0).as_py()),
-        compared.without_hash,
-        sizes.empty,
-        sizes.unsized,
+        seen.without_hash,
+        seen.empty,
+        seen.unsized,
     )
 
 
 @dataclass(frozen=True)
-class _Sizes:
-    """The sizes above the least that several objects have, and how many have none, or 0."""
+class _Seen:
+    """The fingerprints that several objects above the least size have, and how many have none, no size, or size 0."""
 
-    repeated: pa.Array
+    repeated: Fingerprints
+    without_hash: int
     empty: int
     unsized: int
 
     @classmethod
-    def read(cls, about: Asked, least: int) -> _Sizes:
-        parts: list[Numbers] = []
-        empty = unsized = 0
-        for batch in about.scan([SIZE]).in_any_order().to_batches():
-            values = batch[SIZE]
-            unsized += values.null_count
-            known = np.asarray(values.drop_null())
-            empty += int(np.count_nonzero(known == 0))
-            parts.append(known[known > least])
-        distinct, counts = np.unique(np.concatenate([np.empty(0, np.int64), *parts]), return_counts=True)
-        return cls(pa.array(distinct[counts > 1]), empty, unsized)
+    def read(cls, about: Asked, least: int) -> _Seen:
+        parts: list[Fingerprints] = [np.empty(0, np.uint64)]
+        without = empty = unsized = 0
+        for batch in about.scan([SIZE, *_HASHES]).in_any_order().to_batches():
+            sizes = batch[SIZE]
+            unsized += sizes.null_count
+            empty += pc.sum(pc.equal(sizes, 0)).as_py() or 0
+            keys = _keys(batch.filter(pc.greater(sizes, least)))
+            known = keys.filter(keys[HASH].is_valid())
+            without += len(keys) - len(known)
+            parts.append(_fingerprints(known))
+        every = np.concatenate(parts)
+        every.sort()
+        return cls(np.unique(every[1:][every[1:] == every[:-1]]), without, empty, unsized)
 
 
 @dataclass(frozen=True)
 class _Compared:
-    """The keys of the objects that may have copies, in which place of the read each stands, and how many objects have no key."""
+    """The objects that may have copies, in the order of their keys, with what they are compared by.
+
+    Names of one file count once: further links to an inode are left out.
+    """
 
     rows: pa.Table
-    without_hash: int
 
     @classmethod
-    def read(cls, about: Asked, least: int, sizes: pa.Array) -> _Compared:
-        parts: list[pa.Table] = []
-        seen = without = 0
-        for batch in about.scan([SIZE, *_HASHES], _larger(least)).to_batches():
+    def read(cls, about: Asked, least: int, repeated: Fingerprints) -> _Compared:
+        """Those whose fingerprints are ``repeated``."""
+        parts, repeats = [_ROWS.empty_table()], _Repeats(repeated)
+        scan = about.scan([*_PLACE, SIZE, *_HASHES, *_LINKED], _larger(least))
+        for batch in scan.to_batches() if len(repeated) else ():
             keys = _keys(batch)
-            known = keys[HASH].is_valid()
-            without += len(batch) - (pc.sum(known).as_py() or 0)
-            at = pa.array(np.arange(seen, seen + len(batch)))
-            seen += len(batch)
-            parts.append(keys.append_column(_AT, at).filter(pc.and_(known, pc.is_in(keys[SIZE], value_set=sizes))))
-        text = [pa.field(name, pa.string()) for name in (KIND, ALGORITHM, HASH)]
-        schema = pa.schema([*text, pa.field(SIZE, pa.int64()), pa.field(_AT, pa.int64())])
-        return cls(pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)]), without)
+            kept = pc.and_(keys[HASH].is_valid(), pa.array(repeats.among(_fingerprints(keys))))
+            batch, keys = batch.filter(kept), keys.filter(kept)
+            inode = pc.if_else(pc.fill_null(pc.greater(batch[_LINKS], 1), False), batch[_INODE], None)
+            columns = {**{name: batch[name] for name in _PLACE}, **dict(zip(_KEY, keys.columns, strict=True)), _INODE: inode}
+            parts.append(pa.table(columns, schema=_ROWS))
+        rows = _without_links(pa.concat_tables(parts))
+        return cls(rows.append_column(_AT, pa.array(np.arange(len(rows)))))
 
     def groups(self) -> pa.Table:
         """The keys that several rows have, with copies and what these waste, in the order in which they are shown."""
@@ -145,16 +170,49 @@ class _Compared:
         )
         return narrow(table.take(order), [WASTED])
 
-    def first_of(self, groups: pa.Table, few: int) -> pa.Table:
-        """For each group the places of its first rows, at most so many, with the number of the group; in the order of the read."""
+    def with_examples(self, groups: pa.Table, few: int, about: Asked) -> pa.Table:
+        """The groups with the names of their first copies, at most so many each."""
         numbered = groups.select(list(_KEY)).append_column(_GROUP, pa.array(np.arange(len(groups))))
         # A join takes null for no value; here it is one.
-        rows = _filled(self.rows).join(_filled(numbered), keys=list(_KEY), join_type="inner").select([_GROUP, _AT])
-        rows = rows.sort_by([(_GROUP, "ascending"), (_AT, "ascending")])
+        rows = _filled(self.rows.select([*_KEY, _AT])).join(_filled(numbered), keys=list(_KEY), join_type="inner")
+        rows = rows.select([_GROUP, _AT]).sort_by([(_GROUP, "ascending"), (_AT, "ascending")])
         numbers = np.asarray(one_chunk(rows[_GROUP]))
         begins = np.flatnonzero(np.diff(numbers, prepend=-1))
         rank = np.arange(len(numbers)) - np.repeat(begins, np.diff(np.append(begins, len(numbers))))
-        return rows.filter(pa.array(rank < few)).sort_by(_AT)
+        first = rows.filter(pa.array(rank < few))
+        named = self.rows.select(list(_PLACE)).take(first[_AT])
+        columns = [named[OWNER], about.names(named[BUCKET_ID]), named[NAME]]
+        structs = pa.StructArray.from_arrays([one_chunk(column) for column in columns], fields=list(_EXAMPLE))
+        offsets = np.searchsorted(np.asarray(one_chunk(first[_GROUP])), np.arange(len(groups) + 1)).astype(np.int32)
+        return groups.append_column(EXAMPLES, pa.ListArray.from_arrays(pa.array(offsets), structs))
+
+
+class _Repeats:
+    """Some fingerprints, among which many others are looked for: nearly all that are none of them a table of bits tells apart."""
+
+    def __init__(self, sorted_ones: Fingerprints) -> None:
+        self._sorted = sorted_ones
+        self._shift = np.uint64(64 - max(len(sorted_ones) * _BITS, 2).bit_length())
+        self._may_be = np.zeros(1 << int(64 - self._shift), dtype=bool)
+        self._may_be[sorted_ones >> self._shift] = True
+
+    def among(self, fingerprints: Fingerprints) -> Mask:
+        """Which of these are among them."""
+        found: Mask = self._may_be[fingerprints >> self._shift]
+        at = np.flatnonzero(found)
+        place = np.minimum(np.searchsorted(self._sorted, fingerprints[at]), len(self._sorted) - 1)
+        found[at] = self._sorted[place] == fingerprints[at] if len(self._sorted) else False
+        return found
+
+
+def _without_links(rows: pa.Table) -> pa.Table:
+    """The rows without those that are of the same inode as an earlier one; whether inodes are of one disk their contents tell."""
+    linked = rows[_INODE].is_valid()
+    if not pc.any(linked, min_count=0).as_py():
+        return rows
+    rows = rows.append_column(_AT, pa.array(np.arange(len(rows))))
+    first = rows.filter(linked).group_by([OWNER, BUCKET_ID, _INODE, *_KEY]).aggregate([(_AT, "min")])[f"{_AT}_min"]
+    return rows.filter(pc.or_(pc.invert(linked), pc.is_in(rows[_AT], value_set=one_chunk(first)))).drop_columns([_AT])
 
 
 def _larger(least: int) -> dict[str, object]:
@@ -167,51 +225,46 @@ def _filled(rows: pa.Table) -> pa.Table:
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Table:
-    """By what each row is compared; null where it has nothing."""
+    """By what each row is compared; the hash is null where it has nothing. An MD5 is 16 bytes, other hashes are text."""
     algorithms = pc.utf8_upper(batch["checksum_algorithm"])
     weak = pc.fill_null(pc.is_in(algorithms, value_set=pa.array(WEAK)), False)
     checksum = pc.if_else(pc.or_(weak, pc.fill_null(pc.equal(batch["checksum"], ""), False)), None, batch["checksum"])
     md5 = batch["content_md5"]
-    md5 = pc.if_else(pc.equal(pc.binary_length(md5), 16), hexadecimal(md5), None)
+    md5 = pc.if_else(pc.equal(pc.binary_length(md5), _MD5_BYTES), md5, None)
     plain = pc.fill_null(pc.match_substring_regex(batch["etag"], _PLAIN_ETAG), False)
     etag = pc.if_else(plain, pc.utf8_lower(batch["etag"]), None)
-    kinds = [pc.if_else(values.is_valid(), kind, None) for kind, values in (("checksum", checksum), ("md5", md5), ("etag", etag))]
-    return pa.table(
-        {
-            KIND: pc.coalesce(*kinds),
-            ALGORITHM: pc.if_else(checksum.is_valid(), algorithms, None),
-            HASH: pc.coalesce(checksum, md5, etag),
-            SIZE: batch[SIZE],
-        }
+    hashes = [values.cast(pa.binary()) for values in (checksum, md5, etag)]
+    kinds = [pc.if_else(values.is_valid(), pa.scalar(kind, pa.int8()), None) for kind, values in enumerate(hashes)]
+    algorithm = pc.if_else(checksum.is_valid(), algorithms, None)
+    return pa.table([pc.coalesce(*kinds), algorithm, pc.coalesce(*hashes), batch[SIZE]], names=list(_KEY))
+
+
+def _fingerprints(keys: pa.Table) -> Fingerprints:
+    """Eight bytes of the size and the hash of each row: the same for the same, and rarely for others."""
+    hashes, count = one_chunk(keys[HASH]), len(keys)
+    if not count:
+        return np.empty(0, np.uint64)
+    offsets = np.frombuffer(hashes.buffers()[1], np.int32, count + 1, 4 * hashes.offset)
+    data = np.frombuffer(hashes.buffers()[2] or b"", np.uint8)
+    lengths = np.diff(offsets)
+    if (lengths == lengths[0]).all() and lengths[0] >= _HASHED_BYTES:
+        words = np.ndarray((count, 2), "<u8", data, int(offsets[0]), (int(lengths[0]), 8))
+    else:
+        places = np.minimum(offsets[:-1, None] + np.arange(_HASHED_BYTES), max(len(data) - 1, 0))
+        within = np.arange(_HASHED_BYTES) < lengths[:, None]
+        words = np.where(within, data[places] if len(data) else 0, 0).astype(np.uint8).view("<u8")
+    parts = [words[:, 0], words[:, 1], np.asarray(keys[SIZE])]
+    found: Fingerprints = np.bitwise_xor.reduce(
+        [part.astype(np.uint64) * factor for part, factor in zip(parts, _FACTORS, strict=True)]
     )
+    return found
 
 
-def _with_examples(about: Asked, groups: pa.Table, compared: _Compared, least: int, few: int) -> pa.Table:
-    """The groups with the names of their first copies, which are read for these alone."""
-    wanted = compared.first_of(groups, few)
-    places = np.asarray(one_chunk(wanted[_AT]))
-    named = pa.concat_tables([_NAMES.empty_table(), *_rows_at(about, least, places)])
-    named = pa.table({OWNER: named[OWNER], BUCKET: about.names(named[BUCKET_ID]), NAME: named[NAME]})
-    structs = pa.StructArray.from_arrays([one_chunk(named[f.name]).cast(f.type) for f in _EXAMPLE], fields=list(_EXAMPLE))
-    numbers = np.asarray(one_chunk(wanted[_GROUP]))
-    order = np.argsort(numbers, kind="stable")
-    offsets = np.searchsorted(numbers[order], np.arange(len(groups) + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), structs.take(pa.array(order)))
-    return groups.append_column(EXAMPLES, lists)
-
-
-_NAMES = pa.schema([pa.field(name, pa.string()) for name in (OWNER, BUCKET_ID, NAME)])
-
-
-def _rows_at(about: Asked, least: int, places: Numbers) -> Iterator[pa.Table]:
-    """The rows that stand in these places, which ascend, of what is compared."""
-    if not len(places):
-        return
-    seen = 0
-    for batch in about.scan([*_NAMES.names, SIZE], _larger(least)).to_batches():
-        within = places[np.searchsorted(places, seen) : np.searchsorted(places, seen + len(batch))] - seen
-        seen += len(batch)
-        if len(within):
-            yield pa.Table.from_batches([batch.take(pa.array(within))]).select(_NAMES.names).cast(_NAMES)
-        if seen > places[-1]:
-            return
+def _told(groups: pa.Table) -> pa.Table:
+    """The groups with kinds by name and hashes as text."""
+    kinds, hashes = one_chunk(groups[KIND]), one_chunk(groups[HASH])
+    is_md5 = pc.equal(kinds, KINDS.index("md5"))
+    digits = hexadecimal(pc.if_else(is_md5, hashes, b""))
+    text = pc.if_else(is_md5, digits, pc.if_else(is_md5, b"", hashes).cast(pa.string()))
+    named = groups.set_column(_KEY.index(KIND), KIND, pa.array(KINDS).take(kinds))
+    return named.set_column(_KEY.index(HASH), HASH, text)

@@ -94,8 +94,8 @@ def _by_object(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) ->
 
 
 def _by_writer(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) -> pa.Table:
-    of_transactions = Totals(_KEYS)
-    for batch in tested(about, [*(field.name for field in _KEYS), SIZE], where, tests, ended=True).to_batches():
+    of_transactions, columns = Totals(_KEYS), [*(field.name for field in _KEYS), SIZE]
+    for batch in tested(about, columns, where, tests, ended=True).in_any_order().to_batches():
         keys = {field.name: batch[field.name] for field in _KEYS}
         keys[_EVENT] = uuids_of_versions(keys[_EVENT])
         of_transactions.add(keys, {BYTES: batch[SIZE]})

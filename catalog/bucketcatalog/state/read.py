@@ -124,8 +124,8 @@ def _batches(blocks: Blocks, table: Table, slice_: Slice, selection: Selection) 
         places = _without_unmatched(slice_, places, parted, table)
     if parted is not None and not len(parted.rest):  # then a row is as it stands in its block, and needs no stamps
         parted = replace(parted, known=_met(_selected(parted.known, plain), selection))
-        base = map(selection.of, _read(blocks, table, slice_, places, plain))
-        yield from _over(_in_order(list(base), places, table), parted, table, selection)
+        base = _in_order([selection.of(facts) for facts in _read(blocks, table, slice_, places, plain)], places, table)
+        yield from _over(base, parted, table, selection)
         return
     base = _in_order(list(_read(blocks, table, slice_, places, needed)), places, table)
     for state in _over(base, parted, table, selection):

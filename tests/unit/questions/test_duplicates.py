@@ -154,3 +154,18 @@ def test_waste_is_exact() -> None:
 def test_what_is_no_number_is_refused(past: Past, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         dups(past.catalog, **options)
+
+
+def test_names_of_one_inode_are_one_file_and_waste_nothing() -> None:
+    linked = {"content_length": 5, "inode": 7, "links": 2, **SHA}
+    assert dups(of(linked, linked)).groups.num_rows == 0
+    found = dups(of(linked, {**linked, "inode": 8}, linked, {**linked, "links": 1}))
+    assert found.groups["copies"].to_pylist() == [3]
+    assert [each["name"] for each in found.groups["examples"][0].as_py()] == ["0", "1", "3"]
+    assert dups(of(linked, {**linked, "content_length": 6}, {**linked, "links": None})).groups["copies"].to_pylist() == [2]
+
+
+def test_hashes_of_any_length_and_of_bytes_beyond_ascii_are_compared_whole() -> None:
+    hashes = ["é" * 20, "é" * 20, "é" * 19 + "e", "a" * 16 + "b", "a" * 16 + "c", "x", "x"]
+    found = dups(of(*[{"content_length": 5, "checksum": each, "checksum_algorithm": "SHA256"} for each in hashes]))
+    assert sorted(found.groups["hash"].to_pylist()) == ["x", "é" * 20]
