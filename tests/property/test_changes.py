@@ -21,7 +21,8 @@ from bucketcatalog.state.contents import TableState
 
 from ..kit.chance import searching
 from ..kit.declared_history import history
-from ..kit.machine.declaring import NAME, Declared, allows, bits, condition, declared
+from ..kit.machine.conditions import allows, condition
+from ..kit.machine.declaring import NAME, Declared, bits, declared
 from ..kit.world import World
 
 Row = dict[str, Any]

@@ -20,7 +20,8 @@ from bucketcatalog.query.scan import Scan
 
 from ..kit.chance import searching
 from ..kit.declared_history import history, in_small_blocks
-from ..kit.machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
+from ..kit.machine.conditions import INCLUSIVE, allows, condition
+from ..kit.machine.declaring import NAME, Declared, bits, declared
 from ..kit.world import World
 
 Row = dict[str, Any]

@@ -21,7 +21,8 @@ from bucketcatalog import Catalog, between
 from bucketcatalog.query.snapshot import Snapshot
 
 from ..kit.chance import SEARCHES, searching
-from ..kit.machine.declaring import INCLUSIVE, NAME, Declared, allows, bits, condition, declared
+from ..kit.machine.conditions import INCLUSIVE, allows, condition
+from ..kit.machine.declaring import NAME, Declared, bits, declared
 from ..kit.world import World, time_at
 
 Row = dict[str, Any]

@@ -12,9 +12,10 @@ from bucketcatalog.store.memory import MemoryStore
 from ..kit.chance import searching
 from ..kit.machine.driver import quiet
 from ..kit.machine.everything import PRUNE
+from ..kit.machine.horizons import PruningComparer
 from ..kit.machine.latecomers import LATE_STEP, Latecomers
 from ..kit.machine.onlooker import EngineReader
-from ..kit.machine.pruning import Maintenance, Prune, PruningComparer
+from ..kit.machine.pruning import Maintenance, Prune
 from ..kit.machine.running import narrated, still_clocks
 from ..kit.machine.steps import Part, Step, Wait
 from ..kit.machine.world import Time

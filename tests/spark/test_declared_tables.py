@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession, functions
 from bucketcatalog import Catalog
 from bucketcatalog.where.conditions import Between, Prefix
 
-from ..kit.machine.declaring import EPOCH, MICROSECOND, NAME, Column, allows, condition, declared
+from ..kit.machine.conditions import allows, condition
+from ..kit.machine.declaring import EPOCH, MICROSECOND, NAME, Column, declared
 from .sample import read
 
 SEEDS = (11, *(pytest.param(seed, marks=pytest.mark.once) for seed in (42, 77)))

@@ -8,9 +8,9 @@ file of hers makes readers stop, they say so by its name, or leave it out if the
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ import pytest
 from bucketcatalog import BucketCatalogError, Catalog, InvalidOption
 from bucketcatalog.maintain.verify.findings import Severity
 from bucketcatalog.store.memory import MemoryStore
-from bucketcatalog.store.wrappers import Wrapped
 from bucketcatalog.write.writer import Writer
 
 from ..collecting import noting, thing
@@ -26,6 +25,7 @@ from ..world import HOUR, Clock, World, bucket, obj
 from .comparing import check
 from .forgeries import FORGER, PREFIX, Forgery, Seen, any_forgery
 from .setting_aside import Checkpoint, Commit
+from .sides import Side, a_side
 
 WRITERS = ("alice", "bob", FORGER)
 NAMES = ("x", "y", "z")
@@ -99,65 +99,6 @@ class During:
 
 Taken = Commit | Fork | Join | Checkpoint | Tag | Prune | Collect | Clone | Restore
 Step = Taken | Wait | Forge | During
-
-
-class Meddled(Wrapped):
-    """A store in which something happens once, right before a request; those of her files do not count, which are others in each."""
-
-    act: Callable[[], None] | None = None
-    after = 0
-
-    def _request(self, name: str) -> None:
-        if self.act is not None and not name.startswith(PREFIX):
-            self.after -= 1
-            if self.after < 0:
-                self.happen()
-
-    def happen(self) -> None:
-        """Let it happen, if it has not yet."""
-        act, self.act = self.act, None
-        if act is not None:
-            act()
-
-    def put(self, name: str, data: bytes) -> None:
-        self._request(name)
-        super().put(name, data)
-
-    def get(self, name: str, *, most: int | None = None) -> bytes:
-        self._request(name)
-        return super().get(name, most=most)
-
-    def list(self, prefix: str, *, after: str = "", limit: int | None = None) -> Iterator[Any]:
-        self._request(prefix)
-        return super().list(prefix, after=after, limit=limit)
-
-    def delete(self, name: str) -> None:
-        self._request(name)
-        super().delete(name)
-
-
-@dataclass
-class Side:
-    """One of the two catalogues."""
-
-    world: World
-    deleted: set[str] = field(default_factory=set)
-
-    @property
-    def store(self) -> Meddled:
-        store = self.world.store
-        assert isinstance(store, Meddled)
-        return store
-
-    def files(self) -> dict[str, bytes]:
-        """What is in the store."""
-        return {info.name: self.store.inner.get(info.name) for info in self.store.inner.list("")}
-
-
-def a_side(clock: Clock) -> Side:
-    world = World(Meddled(MemoryStore(clock=clock)))
-    world.clock = clock
-    return Side(world)
 
 
 class Forging:
