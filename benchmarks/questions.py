@@ -1,7 +1,8 @@
 """The questions that people ask of an inventory, in a process that is warm, against the best peer on the same rows.
 
-Each answer is made from the catalog as it is opened anew, with upserts over its checkpoint; the peers have files that were written for
-this, of what is live, or a table that has merged each upsert. What they answer is the same before anything is timed.
+Each answer is made from the catalog as it is opened anew, once with upserts over its checkpoint and once with all of them in it; the peers
+have files that were written for this, of what is live, or a table that has merged each upsert. What they answer is the same before anything
+is timed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .questions_peers import DEPTH, EDGES, EXAMPLES, GLOB, GROUPS, LARGER, PRICE
 from .results import Goal, Group, Measure, Sample
 from .world import World
 
+OURS_OVER, OURS_COVERED = "ours and upserts", "ours, covered"
 WARM_UP, RUNS, TRIES = 1, 5, 5
 KEPT = Goal("other / ours", "at least", 10)
 READ = Goal("ours / other", "at most", 2.0)
@@ -59,13 +61,18 @@ QUESTIONS: Mapping[str, Callable[[Catalog], Any]] = {
 
 def run(world: World) -> Group:
     """The group."""
-    lake, plain, delta = questions_data.catalog(world)
-    found = run_fresh("questions", "ask_in_turns", lake=str(lake), plain=str(plain), delta=str(delta))
+    lake, covered, plain, delta = questions_data.catalog(world)
+    found = run_fresh("questions", "ask_in_turns", lake=str(lake), covered=str(covered), plain=str(plain), delta=str(delta))
     count, each = world.scale.questions_objects, world.scale.questions_upserts
-    measures = [measure_of(question, found["seconds"][question], count) for question in QUESTIONS]
+    measures = [
+        measure_of(question, found["seconds"][question], count, asked_of)
+        for question in QUESTIONS
+        for asked_of in (OURS_OVER, OURS_COVERED)
+    ]
     settings = {
         "catalog": f"{count:,} objects in {questions_data.BUCKETS} buckets under a checkpoint, "
         f"{questions_data.UPSERTS} upserts of {each:,} above it, half of them over objects that are there",
+        OURS_COVERED: "the same after a full checkpoint, as the peers' files and tables have merged the upserts",
         "ours": "Catalog(path) anew each time, in a process that is warm",
         "DuckDB": "one Parquet file of the live objects and one of the tombstones, sorted by key, zstd, of pyarrow and of DuckDB",
         "deltalake": "the same rows, each upsert a MERGE; with its change data feed",
@@ -74,27 +81,32 @@ def run(world: World) -> Group:
     return Group([*measures, _of_a_tree(world)], settings)
 
 
-def measure_of(question: str, seconds: Mapping[str, list[float]], count: int) -> Measure:
-    """The measure of a question, from the seconds of each who has answered it."""
+def measure_of(question: str, seconds: Mapping[str, list[float]], count: int, asked_of: str) -> Measure:
+    """The measure of a question to one of the two catalogs, from the seconds of each who has answered it."""
     samples = {name: Sample(tuple(found)) for name, found in seconds.items()}
-    mine = samples.pop("ours")
+    mine = {name: samples.pop(name) for name in (OURS_OVER, OURS_COVERED)}[asked_of]
     best = fastest(samples)
     each = {f"{name}, seconds": sample.document() for name, sample in samples.items()}
     goal = KEPT if question == "du" else READ
-    return Measure(f"{SHOWN[question]}, {count:,} objects and upserts", mine, samples[best], best, goal, each)
+    return Measure(f"{SHOWN[question]}, {count:,} objects{asked_of.removeprefix('ours')}", mine, samples[best], best, goal, each)
 
 
-def ask_in_turns(lake: str, plain: str, delta: str) -> dict[str, Any]:
+def ask_in_turns(lake: str, covered: str, plain: str, delta: str) -> dict[str, Any]:
     """Seconds of each question by who answers it; ``ValueError`` where the answers differ."""
     seconds: dict[str, dict[str, list[float]]] = {}
     with duckdb.connect() as connection:
         connection.sql("SET TimeZone = 'UTC'")
         for question, ask in QUESTIONS.items():
-            ways = _agreeing(question, lambda ask=ask: ask(Catalog(lake)), Path(plain), Path(delta), connection)
+            ours = {name: partial(_asked, ask, path) for name, path in ((OURS_OVER, lake), (OURS_COVERED, covered))}
+            ways = _agreeing(question, ours, Path(plain), Path(delta), connection)
             subjects: dict[str, Timed] = {name: partial(_forget, way) for name, way in ways.items()}
             in_turns(subjects, WARM_UP)
             seconds[question] = {name: list(sample.values) for name, sample in in_turns(subjects, RUNS).items()}
     return {"seconds": seconds}
+
+
+def _asked(ask: Callable[[Catalog], Any], path: str) -> Any:
+    return ask(Catalog(path))
 
 
 def _forget(answer: Callable[[], object]) -> None:
@@ -102,17 +114,18 @@ def _forget(answer: Callable[[], object]) -> None:
 
 
 def _agreeing(
-    question: str, ours: Callable[[], Any], plain: Path, delta: Path, connection: duckdb.DuckDBPyConnection
+    question: str, ours: Mapping[str, Callable[[], Any]], plain: Path, delta: Path, connection: duckdb.DuckDBPyConnection
 ) -> dict[str, Callable[[], object]]:
     """Who answers a question, and how, after all have said the same of it. An age may pass an edge while they are asked: then again."""
     for _ in range(TRIES):
         now = time.time_ns() // 1_000
-        ways: dict[str, Callable[[], object]] = {"ours": ours, **Peers(plain, delta, now, connection).ways(question)}
-        answers = {name: OURS[question](answer()) if name == "ours" else _rows(answer()) for name, answer in ways.items()}
-        differing = [name for name, rows in answers.items() if rows != answers["ours"]]
-        if not differing and answers["ours"]:
+        ways: dict[str, Callable[[], object]] = {**ours, **Peers(plain, delta, now, connection).ways(question)}
+        answers = {name: OURS[question](answer()) if name in ours else _rows(answer()) for name, answer in ways.items()}
+        mine = answers[OURS_OVER]
+        differing = [name for name, rows in answers.items() if rows != mine]
+        if not differing and mine:
             return ways
-    raise ValueError(f"{question}: {differing} say otherwise: {answers['ours'][:3]}, {[answers[n][:3] for n in differing]}")
+    raise ValueError(f"{question}: {differing} say otherwise: {mine[:3]}, {[answers[n][:3] for n in differing]}")
 
 
 def _rows(answer: Any) -> Rows:

@@ -6,6 +6,7 @@ objects that are there, of which no checkpoint has anything. One object in ten i
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,15 @@ def build(path: str, count: int, each: int) -> dict[str, Any]:
     return {"rows": Catalog(path).snapshot().scan("objects", columns=["name"]).count()}
 
 
+def cover(path: str, target: str) -> dict[str, Any]:
+    """A copy of the catalog whose writer has merged the upserts into one level, as a peer's files have merged them."""
+    shutil.copytree(path, target)
+    later = FIRST_DAY + (UPSERTS + 1) * DAY
+    with Catalog(target).writer(WRITER, clock=lambda: later) as writer:
+        writer.checkpoint(full=True)
+    return {}
+
+
 def build_delta(path: str, count: int, each: int) -> dict[str, Any]:
     """The peer's table of the same rows: written in the order of keys, with its change data feed, and then a MERGE for each upsert."""
     parts = base(count)
@@ -137,12 +147,13 @@ def make_tree(path: Path, files: int) -> Path:
     return path
 
 
-def catalog(world: World) -> tuple[Path, Path, Path]:
-    """The catalog, the Parquet files and the peer's table; not to be written to."""
+def catalog(world: World) -> tuple[Path, Path, Path, Path]:
+    """The catalog, the same under one checkpoint, the Parquet files and the peer's table; not to be written to."""
     from .fresh import run_fresh
 
     made = {"count": world.scale.questions_objects, "each": world.scale.questions_upserts}
     lake = world.once("questions", lambda path: run_fresh("questions_data", "build", path=str(path), **made))
+    covered = world.once("questions-covered", lambda path: run_fresh("questions_data", "cover", path=str(lake), target=str(path)))
     plain = world.once("questions-parquet", lambda path: run_fresh("questions_data", "export", path=str(lake), target=str(path)))
     delta = world.once("questions-delta", lambda path: run_fresh("questions_data", "build_delta", path=str(path), **made))
-    return lake, plain, delta
+    return lake, covered, plain, delta

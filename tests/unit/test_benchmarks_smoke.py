@@ -89,7 +89,7 @@ MEASURES = {
     "commands": 6,
     "checkpoints": 7,
     "levels": 8,
-    "questions": 11,
+    "questions": 21,
     "iox": 18,
 }
 
