@@ -78,9 +78,9 @@ def _asked_for(arguments: Sequence[str]) -> tuple[Commands, Whose]:
 
     if is_all_of(arguments):
         return print_version, lambda _: None
-    from .commands import app, whose
+    from .commands import app, to_complete, whose
 
-    return app(arguments), whose
+    return app(arguments or to_complete(os.environ)), whose
 
 
 def _import_arrow() -> None:

@@ -6,7 +6,7 @@ slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -38,6 +38,8 @@ GROUPS = {
     "spark": ("spark",),
 }
 """The commands of each module, in the order of the help."""
+COMPLETES = f"_{NAME.upper()}_COMPLETE"
+"""What the environment has where a shell asks how a command line can go on."""
 OWN = frozenset(name for names in GROUPS.values() for name in names)
 """The commands of the program itself, which come before those of a system that is called so."""
 
@@ -50,6 +52,7 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
         epilog="A time T is ISO 8601 (without zone: UTC), what counts from now (24h, 2 days ago, now, today, yesterday), or @ and "
         "microseconds since the epoch. A version V is a snapshot's version, WRITER@REVISION, a tag, or a revision where there is one "
         "writer.",
+        completes=True,
     )
     made.callback()(_root)
     asked = arguments[0] if arguments else ""
@@ -61,6 +64,15 @@ def app(arguments: Sequence[str] = ()) -> typer.Typer:
         for name, command in module.COMMANDS.items():
             made.command(name, context_settings=getattr(module, "SETTINGS", {}).get(name))(command)
     return made
+
+
+def to_complete(environment: Mapping[str, str]) -> list[str]:
+    """The command that a shell wants the rest of, which it says in the environment of a program without arguments; else nothing."""
+    line = environment.get("_TYPER_COMPLETE_ARGS") or environment.get("COMP_WORDS", "")
+    if COMPLETES not in environment or environment.get("COMP_CWORD") == "1":
+        return []
+    words = line.split()
+    return words[1:2] if len(words) > 2 or line[-1:].isspace() else []
 
 
 def _add_systems(made: typer.Typer, asked: str) -> bool:

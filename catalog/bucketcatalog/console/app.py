@@ -39,15 +39,18 @@ Whose = Callable[[Sequence[str]], tuple[str, str] | None]
 _SECRET = ("--storage-option", "--source-option", "--data-option", "--target-option")
 
 
-def program(*, help: str, name: str | None = None, epilog: str | None = None) -> typer.Typer:
-    """Something to add commands to, which then looks and behaves as all of this package's programs do."""
+def program(*, help: str, name: str | None = None, epilog: str | None = None, completes: bool = False) -> typer.Typer:
+    """Something to add commands to, which then looks and behaves as all of this package's programs do.
+
+    One that ``completes`` has options that install or show completion for shells.
+    """
     import typer
 
     return typer.Typer(
         name=name,
         help=help,
         epilog=epilog,
-        add_completion=False,
+        add_completion=completes,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
