@@ -18,6 +18,7 @@ Convert = Callable[[pa.Array], pa.Array]
 EXACT = pa.decimal128(38, 0)
 """What sums of integers are: no number of rows that there can be makes it overflow."""
 _PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+NULL_IN_MAP = "a map holds a null"
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _BITS = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
 
@@ -110,9 +111,12 @@ def convert_list(values: pa.ListArray, items: Convert) -> pa.ListArray:
 
 
 def convert_map(values: pa.MapArray, keys: Convert, items: Convert) -> pa.MapArray:
-    """The maps with their keys and items converted, no other entries than the maps' own."""
+    """The maps with their keys and items converted, no other entries than the maps' own; ``ValueError`` where a key comes to null."""
     offsets, (own_keys, own_items) = _entries(values, values.keys, values.items)
-    return pa.MapArray.from_arrays(offsets, keys(own_keys), items(own_items), mask=_nulls(values))
+    made = keys(own_keys)
+    if made.null_count:
+        raise ValueError(NULL_IN_MAP)
+    return pa.MapArray.from_arrays(offsets, made, items(own_items), mask=_nulls(values))
 
 
 def convert_struct(values: pa.StructArray, fields: list[pa.Field], children: list[pa.Array]) -> pa.StructArray:

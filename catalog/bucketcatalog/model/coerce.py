@@ -335,6 +335,8 @@ def _pairs_as_maps(values: pa.Array) -> pa.Array:
     lists = values.cast(pa.list_(values.type.value_type))
     row, place = _entries(lists)
     keys, items = (arrays.one_chunk(pc.struct_field(lists.values, [at])).take(pa.array(place)) for at in (0, 1))
+    if keys.null_count:
+        raise ValueError(arrays.NULL_IN_MAP)
     return pa.MapArray.from_arrays(_offsets(row, len(values)), keys, items)
 
 
@@ -353,7 +355,7 @@ def _maps(column: Column, values: pa.Array) -> pa.Array:
     keys = _to_storage(key, arrays.plain(values.keys).take(pa.array(place)))
     items = _to_storage(item, arrays.plain(values.items).take(pa.array(place)))
     if keys.null_count or items.null_count:
-        raise ValueError("a map holds a null")
+        raise ValueError(arrays.NULL_IN_MAP)
     names = ("row", "key")
     order = pc.sort_indices(pa.table([pa.array(row), keys], names=names), sort_keys=[(name, "ascending") for name in names])
     row, keys = row[np.asarray(order)], keys.take(order)
