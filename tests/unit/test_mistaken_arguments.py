@@ -64,6 +64,10 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
         ({"table": "objects", "columns": [["name"]]}, "are not a list of names"),
         ({"table": "objects", "columns": ["name", "x", "x"]}, "Table 'objects' has no column 'x'. Next: Its columns are .*name"),
         ({"table": "log", "columns": ["writer", "x", "x"]}, "Table 'log' has no column 'x'. Next: Its columns are .*writer"),
+        (
+            {"table": "objects", "columns": ["*", "_version"]},
+            "Columns of table 'objects' are asked for by name, and '[*]' is none",
+        ),
         ({"table": "objects", "columns": ["name", "owner", "name"]}, "The column 'name' is asked for twice. Next: Name each"),
         ({"table": "log", "columns": ["writer", "uuid", "writer"]}, "The column 'writer' is asked for twice. Next: Name each"),
     ],

@@ -33,6 +33,8 @@ ENDED_BY = {End.PUT: "put", End.DELETE: "delete", End.NAMED_DELETE: "delete", En
 _STAMP_COLUMNS = ("_kind", "_txn", "_seq")
 _END_COLUMNS = ("_end_txn", "_end_seq", "_end_kind")
 _UUID_CHARACTERS = 36
+EVERY = "*"
+"""What SQL has for all columns, and no column is called."""
 
 
 def on_request(*, tombstones: bool) -> dict[str, pa.DataType]:
@@ -55,6 +57,11 @@ def output_schema(table: Table, *, tombstones: bool = False, columns: Sequence[s
 def chosen(table: str, available: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """The columns that are asked for; ``InvalidOption`` for one that is not there, or that is asked for twice."""
     for number, name in enumerate(columns):
+        if name == EVERY and name not in available.names:
+            raise InvalidOption(
+                f"Columns of table {table!r} are asked for by name, and {EVERY!r} is none.",
+                next_step=f"Leave columns out for all that it shows by itself, or name them: {', '.join(available.names)}.",
+            )
         if name not in available.names:
             raise InvalidOption(
                 f"Table {table!r} has no column {name!r}.", next_step=f"Its columns are {', '.join(available.names)}."

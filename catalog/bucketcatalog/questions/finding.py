@@ -137,7 +137,7 @@ def _key_and_value(tag: str) -> tuple[str, str | None]:
 def tested(about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[Test], *, ended: bool) -> InBatches:
     """The objects that are meant, or their tombstones, that meet conditions and pass tests."""
     test = Tests(tuple(tests))
-    scan = about.scan(list(dict.fromkeys([*columns, *test.columns])), where, ended=ended)
+    scan = about.scan([*columns, *(name for name in dict.fromkeys(test.columns) if name not in columns)], where, ended=ended)
     return FilteredRows(scan, pa.schema([scan.schema.field(name) for name in columns]), test) if tests else scan
 
 

@@ -155,6 +155,9 @@ def test_a_past_moment_counts_ages_from_then(past: Past) -> None:
         ({"tag": 5}, "tag is 5, which is no text"),
         ({"name": "[z-a]"}, r"'\[z-a\]' cannot be matched"),
         ({"name": 5}, "name is 5, which is no text"),
+        ({"columns": ["name", "bucket", "name"]}, "The column 'name' is asked for twice"),
+        ({"columns": ["name", "bucket", "name"], "name": "a*", "tag": "team"}, "The column 'name' is asked for twice"),
+        ({"columns": ["*", "_version"]}, "asked for by name, and '[*]' is none. Next: Leave columns out"),
     ],
 )
 def test_what_is_no_condition_is_refused_before_anything_is_read(past: Past, options: dict[str, Any], message: str) -> None:
