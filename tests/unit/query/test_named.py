@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -203,3 +204,21 @@ def test_engines_join_the_names_to_what_they_read_themselves(world: World, merge
         expected = sorted(map(tuple, map(dict.values, read.to_arrow().to_pylist())), key=repr)
         assert sorted(read.to_duckdb(duckdb.connect()).fetchall(), key=repr) == expected
         assert sorted(read.to_polars().collect().rows(), key=repr) == expected
+
+
+def test_rows_of_a_table_with_a_parent_of_its_own_are_those_of_one_parent_by_its_name(tmp_path: Path) -> None:
+    catalog, ids = Catalog(tmp_path), ["1", "2"]
+    text = pa.string()
+    catalog.create_table("jobs.owners", pa.schema({"name": text, "id": text}), key=["name"], id="id")
+    catalog.create_table("jobs.tasks", pa.schema({"k": text, "owner": text}), key=["k"], parent=("jobs.owners", "owner"))
+    catalog.create_table("jobs.notes", pa.schema({"k": text, "owner_id": text}), key=["k"], parent=("jobs.owners", "owner_id"))
+    with catalog.writer("w") as w, w.transaction() as tx:
+        tx.put("jobs.owners", [{"name": name, "id": id_} for name, id_ in zip("PQ", ids, strict=True)])
+        tx.put("jobs.tasks", [{"k": id_, "owner": id_} for id_ in ids])
+        tx.put("jobs.notes", {"k": "a", "owner": "P"})
+    snapshot = catalog.snapshot()
+    assert snapshot.scan("jobs.tasks", bucket="P").to_arrow().to_pylist() == [{"k": "1", "owner": "1"}]
+    shown = snapshot.scan("jobs.notes", bucket="P", columns=["owner", "owner_id"]).to_arrow().to_pylist()
+    assert shown == [{"owner": "P", "owner_id": "1"}]
+    with pytest.raises(NotFound, match=r"no bucket 'R'.*'P', 'Q'"):
+        snapshot.scan("jobs.tasks", bucket="R")
