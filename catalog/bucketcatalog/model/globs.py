@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ..errors import InvalidOption
 
 _WILD = re.compile(r"[*?\[]")
+_SET_OF = re.compile(r"\[!?.[^\]]*\]", re.DOTALL)
 _SPECIAL = re.compile(r"([^\w/ \-])", re.ASCII)
 
 
@@ -34,6 +35,11 @@ def pattern_of(globs: Sequence[str]) -> str:
 def literal_beginning(glob: str) -> str:
     """What everything that a glob matches begins with: all of it where nothing in it is a wildcard."""
     return _WILD.split(glob, maxsplit=1)[0]
+
+
+def longest_literal(glob: str) -> str:
+    """The longest text that stands in everything that a glob matches, which is found faster than the glob is matched."""
+    return max(_WILD.split(_SET_OF.sub("*", glob)), key=len)
 
 
 def translated(glob: str) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOption
 from ..log.versions import Version
 from ..model.arrays import one_chunk
-from ..model.globs import literal_beginning, pattern_of
+from ..model.globs import literal_beginning, longest_literal, pattern_of
 from ..model.names import names_given
 from ..model.render import DELETED_AT
 from ..model.sizes import Size, parse_size
@@ -153,7 +154,16 @@ class Glob:
         pattern_of([self.glob])  # refuses what cannot be matched before anything is read
 
     def of(self, values: pa.Array) -> pa.Array:
-        """For each value whether it is met."""
+        """For each value whether it is met. Where a text stands in whatever is, those without it are left out first: most, as a rule."""
+        literal = longest_literal(self.glob)
+        if not literal:
+            return self._matched(values)
+        met = np.asarray(pc.fill_null(pc.match_substring(values, literal), False)).copy()
+        at = np.flatnonzero(met)
+        met[at] = np.asarray(self._matched(values.take(pa.array(at))))
+        return pa.array(met)
+
+    def _matched(self, values: pa.Array) -> pa.Array:
         return pc.match_substring_regex(last_components(values) if self.last else values, pattern_of([self.glob]))
 
 
