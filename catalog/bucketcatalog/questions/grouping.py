@@ -40,7 +40,7 @@ class Totals:
             return
         same = {name: values for name, values in keys.items() if is_constant(values)}
         numbers = {COUNT: pa.repeat(pa.scalar(1, pa.int64()), rows), **sums}
-        summed = {name: pc.fill_null(one_chunk(values).cast(EXACT), 0) for name, values in numbers.items()}
+        summed = {name: _summable(pc.fill_null(one_chunk(values), 0)) for name, values in numbers.items()}
         grouped = _summed(pa.table({**{n: v for n, v in keys.items() if n not in same}, **summed}), list(summed))
         constant = {name: pa.repeat(values[0], len(grouped)) for name, values in same.items()}
         self.add_sums(pa.table({**constant, **dict(zip(grouped.column_names, grouped.columns, strict=True))}))
@@ -74,6 +74,13 @@ class Totals:
         schema = pa.schema([*self.keys, *(pa.field(name, EXACT) for name in self._sums)])
         joined = pa.concat_tables([schema.empty_table(), *self._parts])
         return _summed(joined, self._sums).select(schema.names).cast(schema) if len(joined) else joined
+
+
+def _summable(numbers: pa.Array) -> pa.Array:
+    """The numbers as what adds up fastest and exactly: 64-bit integers where no sum of any of them can be larger."""
+    bounds = pc.min_max(numbers).as_py()
+    largest = max(abs(int(bounds["min"])), abs(int(bounds["max"])))
+    return numbers.cast(pa.int64() if largest * len(numbers) < 1 << 63 else EXACT)
 
 
 def _summed(rows: pa.Table, sums: Sequence[str]) -> pa.Table:

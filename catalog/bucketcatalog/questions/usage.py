@@ -16,7 +16,7 @@ from ..log.versions import Version
 from ..model.arrays import EXACT, one_chunk
 from ..model.times import Time
 from ..query.snapshot import Snapshot
-from ..state.sums import sum_runs, sums_of
+from ..state.sums import kept_sums_of, sum_runs
 from ..where.conditions import listed
 from .asking import BUCKET, BUCKET_ID, BUCKETS, NAME, OBJECTS, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
 from .grouping import BYTES, COUNT, Totals, narrow, prefixes
@@ -104,9 +104,9 @@ def _of_buckets(where: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kept_sums(about: Asked) -> pa.Table | None:
     """What is kept of the objects that are meant, with the columns owner, bucket_id, name and value; None where something is not."""
-    if not _are_kept(about.snapshot):
+    sums = kept_sums_of(about.snapshot.state(OBJECTS), _KEPT) if _are_declared(about.snapshot) else None
+    if sums is None:
         return None
-    sums = sums_of(about.snapshot.state(OBJECTS))
     rows = pa.table(
         {
             **{name: pc.map_lookup(one_chunk(sums["group"]), name, "first") for name in (OWNER, BUCKET_ID)},
@@ -119,16 +119,13 @@ def _kept_sums(about: Asked) -> pa.Table | None:
     return rows
 
 
-def _are_kept(snapshot: Snapshot) -> bool:
-    runs = {run.total.name: run for run in sum_runs(snapshot.table(OBJECTS))}
-    state = snapshot.state(OBJECTS)
-    as_declared = all(
-        name in runs
-        and runs[name].total.group == (OWNER, BUCKET_ID)
-        and runs[name].total.column == (SIZE if name == BYTES else None)
+def _are_declared(snapshot: Snapshot) -> bool:
+    """Whether the sums are what they are here: a table may declare others under their names."""
+    totals = {run.total.name: run.total for run in sum_runs(snapshot.table(OBJECTS))}
+    return all(
+        name in totals and (totals[name].group, totals[name].column) == ((OWNER, BUCKET_ID), SIZE if name == BYTES else None)
         for name in _KEPT
     )
-    return as_declared and all(runs[name].kept(state) is not None for name in _KEPT)
 
 
 def _as_totals(rows: pa.Table, summed: str) -> pa.Table:

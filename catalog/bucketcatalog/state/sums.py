@@ -12,7 +12,7 @@ An increment of a counter by many writers would lose some; a sum over rows loses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -60,7 +60,15 @@ def sums_of(state: TableState) -> pa.Table:
         live = read_slice(state.blocks, state.table, slice_, Part.LIVE, _columns(state.table, others))
         for total in others:
             found[total].add(live)
-    return pa.concat_tables([SUMS.empty_table(), *(_shown(state.table, total, each.sums()) for total, each in found.items())])
+    return _all_shown(state.table, found)
+
+
+def kept_sums_of(state: TableState, names: Collection[str]) -> pa.Table | None:
+    """The same of these sums, from what is kept of them and what lies over it; None where one of them is not kept."""
+    kept = _from_kept(state, names)
+    if len(kept) < len(names):
+        return None
+    return _all_shown(state.table, kept)
 
 
 def kept_totals(state: TableState) -> tuple[int, dict[str, int]] | None:
@@ -72,13 +80,15 @@ def kept_totals(state: TableState) -> tuple[int, dict[str, int]] | None:
     return exact_sum(rows[_ROWS.field_name]), {name: exact_sum(sums[_VALUE.field_name]) for name, sums in kept.items()}
 
 
-def _from_kept(state: TableState) -> dict[Sum, _Summing]:
-    """Of the declared sums those that are kept beside the lowest level, with its overlay."""
-    kept = {run.total: rows for run in sum_runs(state.table) if (rows := run.kept(state)) is not None}
+def _from_kept(state: TableState, names: Collection[str] | None = None) -> dict[Sum, _Summing]:
+    """Of the declared sums, or of those of these names, what is kept beside the lowest level, with its overlay."""
+    runs = [run for run in sum_runs(state.table) if names is None or run.total.name in names]
+    kept = {run.total: rows for run in runs if (rows := run.kept(state)) is not None}
     found = {total: _Summing(state.table, total) for total in kept}
     for total, rows in kept.items():
         found[total].add_sums(rows)
-    plan = state.plan(only_live=True, target=rows_of_slices(_columns(state.table, kept))) if kept else []
+    has_overlay = state.folded_rows(SumRun.classes) is None
+    plan = state.plan(only_live=True, target=rows_of_slices(_columns(state.table, kept))) if kept and has_overlay else []
     for sign, live in _differences(state, kept, plan):
         for total in kept:
             found[total].add(live, sign)
@@ -277,6 +287,10 @@ def _summed(parts: Iterable[pa.Table], table: Table, total: Sum) -> pa.Table:
     names = [column.field_name for column in groups]
     grouped = joined.group_by(names).aggregate([(name, "sum") for name in counts])
     return grouped.rename_columns([*names, *counts])
+
+
+def _all_shown(table: Table, found: Mapping[Sum, _Summing]) -> pa.Table:
+    return pa.concat_tables([SUMS.empty_table(), *(_shown(table, total, each.sums()) for total, each in found.items())])
 
 
 def _shown(table: Table, total: Sum, rows: pa.Table) -> pa.Table:
