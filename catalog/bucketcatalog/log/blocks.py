@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +100,16 @@ def bytes_to_read(place: BlockPlace, table: Table, columns: Collection[str] | No
     return [stop - start for start, stop in ranges_to_read(place.row_group, names)]
 
 
+class Made(Protocol):
+    """What makes facts of a block out of those that stand in it; equal ones make the same."""
+
+    def __call__(self, facts: Facts) -> Facts:
+        """The facts."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
 class Blocks:
     """The blocks of a store. Those whose rows several slices take are read once and kept for a while, up to a bound.
 
@@ -110,7 +121,7 @@ class Blocks:
     def __init__(self, store: Store, on_damage: OnDamage = STRICT) -> None:
         self.store = store
         self.on_damage = on_damage
-        self._kept: LruCache[tuple[str, int, frozenset[str] | None], SortedFacts] = LruCache(_KEPT_BYTES, _size)
+        self._kept: LruCache[tuple[str, int, frozenset[str] | None, Made | None], SortedFacts] = LruCache(_KEPT_BYTES, _size)
         self._sealed: LruCache[tuple[str, int], bytes] = LruCache(_KEPT_SEALED_BYTES, len)
         self._looked_up: LruCache[tuple[str, int, frozenset[str] | None], Facts] = LruCache(_LOOKED_UP_BYTES, _bytes)
 
@@ -126,20 +137,20 @@ class Blocks:
         *,
         again: bool = False,
         look_up: bool = False,
-        made: Callable[[Facts], Facts] | None = None,
+        made: Made | None = None,
     ) -> SortedFacts:
         """The facts of a block, of ``keys`` and ``columns`` alone, from what is kept or read whole; or what is ``made`` of them.
 
-        What is made of the facts of one block is always the same. ``again``: other columns of it may be asked for next, so it is kept for
-        a while as it came from the store. ``look_up``: as below.
+        What is made is kept too: what equals ``made`` makes the same of the same block. ``again``: other columns of it may be asked for
+        next, so it is kept for a while as it came from the store. ``look_up``: as below.
         """
-        made = made or _as_they_are
+        of = made or _as_they_are
         if look_up:
-            return SortedFacts.of(made(self.looked_up(place, table, columns, keys, again=again)), table)
-        name = place.name, place.offset, None if columns is None else frozenset(columns)
+            return SortedFacts.of(of(self.looked_up(place, table, columns, keys, again=again)), table)
+        name = place.name, place.offset, None if columns is None else frozenset(columns), made
         found = self._kept.get(name)
         if found is None:
-            found = SortedFacts.of(made(self._facts(place, table, columns, again=again)), table)
+            found = SortedFacts.of(of(self._facts(place, table, columns, again=again)), table)
             self._kept.put(name, found)
         return found.within(keys)
 

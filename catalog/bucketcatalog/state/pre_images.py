@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..model.arrays import Mask, one_chunk
-from ..model.facts import NO_STAMP, Facts, Kind, Stamps, concat, positions_of, sequences_of
+from ..model.facts import NO_STAMP, End, Facts, Kind, Stamps, concat, positions_of, sequences_of
 from ..model.keys import encode_keys
 from ..model.tables import Table
 from .fold import fold, key_ranks, stamps_about
@@ -57,10 +57,14 @@ def before(state: Facts, events: Facts, table: Table) -> Before:
 
 
 def _is_plain(every: Facts) -> bool:
-    """Whether there are PUTs and blind DELETEs alone, and no version has another row than its PUT's, or none any more."""
+    """Whether every version has the row of its PUT, and was ended, if at all, by what ends whatever is live: a PUT or a blind DELETE.
+
+    What names the version that it ends has no say in what came between the two.
+    """
     names = {*every.rows.column_names}
     no_update = "_row_txn" not in names or every.column("_row_txn").null_count == len(every)
-    return no_update and not every.numbers("_purged").any() and not (every.numbers("_kind") == Kind.NAMED).any()
+    names_none = not (every.numbers("_kind") == Kind.NAMED).any() and not (every.numbers("_end_kind") > End.DELETE).any()
+    return names_none and no_update and not every.numbers("_purged").any()
 
 
 def _put_before(every: Facts, table: Table, first: int) -> Stamps:

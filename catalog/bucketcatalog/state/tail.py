@@ -7,6 +7,7 @@ whoever needs their keys, so that what a reader holds grows with the number of b
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UNREADABLE, IncompatibleTable, can_be_set_aside
@@ -160,11 +161,19 @@ def read_events(
     look_up: bool = False,
 ) -> SortedFacts:
     """The facts of a block of events, or those of ``keys`` and ``columns`` alone: at most one range read."""
-
-    def made(facts: Facts) -> Facts:
-        return facts_of_blocks(facts, transaction_table([block.stamp]), block.first_sequence)
-
+    made = _Placed(block.stamp, block.first_sequence)
     return blocks.shared(block.place, table, columns, keys, look_up=look_up, made=made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Events of a block as those of a transaction, from a number on: several transactions may refer to one block."""
+
+    stamp: tuple[int, str, int, bytes]
+    first_sequence: int
+
+    def __call__(self, facts: Facts) -> Facts:
+        return facts_of_blocks(facts, transaction_table([self.stamp]), self.first_sequence)
 
 
 def every_event(store: Store, transactions: Sequence[Transaction], table: Table, on_damage: OnDamage = STRICT) -> Facts | None:

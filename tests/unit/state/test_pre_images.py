@@ -103,6 +103,22 @@ def test_it_is_what_was_live_before_an_event_that_changed_that(seed: int, plain:
         assert found(events[:cut], events[cut:]) == wanted[cut:], cut
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_of_late_events_that_name_nothing_the_version_is_known_whatever_the_state_has_seen(seed: int) -> None:
+    chance = random.Random(seed)
+    events = history(chance)
+    wanted = dict(zip(map(id, events), expected(events), strict=True))
+    blind = [
+        each
+        for each in events
+        if each.event.kind is EventKind.PUT or (each.event.kind is EventKind.DELETE and each.event.version is None)
+    ]
+    late = [each for each in blind if chance.random() < 0.5] or blind
+    rest = [each for each in events if not any(each is other for other in late)]
+    names = [None if each is None else each[0] for each in found(rest, late)]
+    assert names == [None if each is None else each[0] for each in (wanted[id(one)] for one in late)]
+
+
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("seed", range(60))
 def test_of_late_events_the_version_is_known_and_its_row_where_the_state_still_has_it(seed: int, plain: bool) -> None:

@@ -65,6 +65,25 @@ def test_rows_of_several_processes_are_one_transaction() -> None:
     assert not list(world.catalog().verify(deep=True))
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["in two transactions", "in one"])
+def test_a_share_that_is_committed_twice_is_put_twice(together: bool) -> None:
+    world = World()
+    share = written(world, begun(world), objects(*range(3), content_length=1))
+    for done in ([share, share],) if together else ([share], [share]):
+        commit(world, *done)
+    changes = world.catalog().changes().to_arrow()
+    assert len(changes) == 6
+    columns = ["name", "_version", "_revision", "created"]
+    for _ in range(2):
+        live = rows(world.snapshot(), "objects", columns=columns)
+        assert [row["_version"] for row in live] == changes["_version"].to_pylist()[3:]
+        assert world.snapshot().scan("deleted_objects").count() == 3
+        asked = [{key: row[key] for key in ("owner", "bucket_id", "name")} for row in objects(*range(3))]
+        assert world.snapshot().get_all("objects", asked, columns=columns) == live
+        with world.writer("compactor-x") as compactor:
+            compactor.checkpoint(scope="all", full=True)
+
+
 def test_events_of_the_transaction_itself_come_first_and_shares_in_their_order() -> None:
     world = World()
     task = begun(world)
