@@ -75,7 +75,7 @@ class BucketCatalogError(Exception):
         return f"{text} Next: {self.next_step}" if self.next_step else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.next_step, {})
+        return _rebuild, (type(self), self.message, self.next_step, vars(self))
 
 
 def _rebuild(kind: type[BucketCatalogError], message: str, next_step: str, state: dict[str, Any]) -> BucketCatalogError:

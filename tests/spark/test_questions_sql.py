@@ -38,8 +38,9 @@ def objects(now: int) -> list[dict[str, Any]]:
             "bucket_id": IDS[number % 2] if number % 3 else IDS[2],
             "name": f"{'ab'[number % 2]}/{number:03}.jpg",
             "content_length": [None, 0, 7, 7, 1_000, 1 << 31][number % 11 % 6],
-            "modified": time_at(now - number * 9 * DAY),
+            "modified": time_at(now - number // 20 * 9 * DAY),
             "storage_class": [None, "STANDARD", "GLACIER"][number % 4 % 3],
+            "inode": None if number % 5 else number % 2,
             **hashes[number % 7 % 6],
         }
         for number in range(120)
@@ -133,7 +134,7 @@ def test_growth_has_what_there_was_at_the_end_of_each_day(session: SparkSession,
 
 
 def test_who_has_each_version_and_who_ended_it(session: SparkSession, lake: Catalog) -> None:
-    columns = ["deleted_at", "did", "writer", "operation", "owner", "bucket", "name", "content_length", "version"]
+    columns = ["deleted_at", "did", "writer", "revision", "operation", "owner", "bucket", "name", "content_length", "version"]
     expected = who(lake, by="object").to_pylist()
     assert {row["did"] for row in expected} == {"overwrote", "deleted"}
     assert told(session.table("who"), *columns) == told(expected, *columns)

@@ -15,8 +15,10 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_errors_survive_pickling(kind: type[errors.BucketCatalogError]) -> None:
     error = kind("What is wrong.", next_step="What to do.")
+    error.beside = ("what programs are told beside it",)  # type: ignore[attr-defined]
     again = pickle.loads(pickle.dumps(error))
 
+    assert again.beside == error.beside  # type: ignore[attr-defined]
     assert (type(again), again.message, again.next_step) == (kind, "What is wrong.", "What to do.")
     assert str(again) == str(error) == f"[{kind.code}] What is wrong. Next: What to do."
 

@@ -105,7 +105,8 @@ class Cut:
             if match is None:
                 raise InvalidVersion(
                     f"{part[:80]!r} is not part of a version.",
-                    next_step="Use a snapshot's version, WRITER@REVISION, a revision or a tag.",
+                    next_step="Use a snapshot's version, WRITER@REVISION, a revision or a tag; "
+                    "or, where a time may stand, one such as 2026-11-26 or 24h.",
                 )
             heads.append((match["writer"], Head(int(match["revision"]), bytes.fromhex(match["uuid"]))))
         return cls.of(heads)

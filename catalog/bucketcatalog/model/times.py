@@ -205,7 +205,7 @@ def refuse_reversed_times(start: Moment, end: Moment) -> None:
     if start.timestamp is not None and end.timestamp is not None and parse_time(start.timestamp) > parse_time(end.timestamp):
         raise InvalidOption(
             f"The start lies after the end: {start.timestamp} is later than {end.timestamp}.",
-            next_step="Exchange the two; a difference can be taken either way.",
+            next_step="Exchange the two.",
         )
 
 

@@ -70,7 +70,7 @@ for _digit in range(16):
     _NIBBLES[ord(f"{_digit:x}")] = _NIBBLES[ord(f"{_digit:X}")] = _digit
 _SAMPLE = 64
 _FEW = 8
-"""So few are looked at one by one: of what repeats there are no more distinct ones."""
+"""So few are looked at one by one: blocks have no more owners and buckets, as a rule."""
 _NIL = "00000000-0000-0000-0000-000000000000"
 _DASHES = (8, 13, 18, 23)
 _PLACES = (0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34)

@@ -243,7 +243,9 @@ def _no_such(cuts: Sequence[Contents], parent: Table, place: Place | ByName, end
 def _with_instead(message: str, names: Sequence[Any]) -> NotFound:
     some = [*map(repr, names), *(["..."] if len(names) == _MOST_NAMED else [])]
     next_step = (
-        f"Use the name of one that there is: {', '.join(some)}." if some else "At this version there are none: look at another."
+        f"Use the name of one that there is: {', '.join(some)}."
+        if some
+        else "There are none at this version: put the bucket first, or look at another version."
     )
     error = NotFound(message, next_step=next_step)
     error.instead = tuple(names)

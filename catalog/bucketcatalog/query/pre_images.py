@@ -37,7 +37,7 @@ from .events import BEFORE, VERSION_BEFORE, EventsAsked, fetched, row_before, sh
 from .reads import BATCH_ROWS
 
 EVENTS_OF_A_RANGE, RANGES_AT_ONCE = 1 << 18, 2
-"""About as many events of a range are held at a time, with the rows that they ended, and so many ranges."""
+"""About as many events a range has; so many ranges are read at once, and one more may wait to be taken, with the rows that events ended."""
 _SAMPLES = 1_024
 """So many keys tell of those of a range."""
 

@@ -28,6 +28,7 @@ from ..where.conditions import Where
 OBJECTS, BUCKETS = "objects", "buckets"
 OWNER, BUCKET, BUCKET_ID, NAME = "owner", "bucket", "bucket_id", "name"
 SIZE, MODIFIED, CLASS = "content_length", "modified", "storage_class"
+FILE_TYPE, FILE = "file_type", "file"
 Source = Catalog | Snapshot
 Owner = str | uuid.UUID | None
 

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from ..log.versions import Version
 from ..model.arrays import EXACT, Mask, hexadecimal, one_chunk
 from ..model.sizes import Size, parse_size
+from ..model.tables import TIMESTAMP
 from ..model.times import Time
 from ..where.conditions import between
-from .asking import BUCKET, BUCKET_ID, NAME, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
+from .asking import BUCKET, BUCKET_ID, FILE, FILE_TYPE, MODIFIED, NAME, OWNER, SIZE, Asked, Owner, Source, asked, whole_number
 from .grouping import narrow
 
 KIND, ALGORITHM, HASH = "kind", "algorithm", "hash"
@@ -32,10 +33,13 @@ WEAK = ("CRC32", "CRC32C")
 _EXAMPLE = pa.struct([pa.field(OWNER, pa.string()), pa.field(BUCKET, pa.string()), pa.field(NAME, pa.string())])
 _AT, _GROUP = "at", "group"
 KINDS = ("checksum", "md5", "etag")
-_LINKED = _INODE, _LINKS = "inode", "links"
+_INODE = "inode"
+_OF_FILES = (_INODE, MODIFIED)
 _PLACE = (OWNER, BUCKET_ID, NAME)
-_MD5_BYTES, _HASHED_BYTES = 16, 16
-_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+_MD5_BYTES, _END_BYTES = 16, 16
+_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD], np.uint64
+)
 """Odd numbers, whose products in 64 bits differ where what they are of differs."""
 _BITS = 16
 """Places of the table of bits for each fingerprint in it."""
@@ -48,6 +52,7 @@ _ROWS = pa.schema(
         pa.field(HASH, pa.binary()),
         pa.field(SIZE, pa.int64()),
         pa.field(_INODE, pa.uint64()),
+        pa.field(MODIFIED, TIMESTAMP),
     ]
 )
 
@@ -121,7 +126,8 @@ class _Seen:
     def read(cls, about: Asked, least: int) -> _Seen:
         parts: list[Fingerprints] = [np.empty(0, np.uint64)]
         without = empty = unsized = 0
-        for batch in about.scan([SIZE, *_HASHES]).in_any_order().to_batches():
+        for batch in about.scan([SIZE, *_HASHES, FILE_TYPE]).in_any_order().to_batches():
+            batch = _files(batch)
             sizes = batch[SIZE]
             unsized += sizes.null_count
             empty += pc.sum(pc.equal(sizes, 0)).as_py() or 0
@@ -138,7 +144,7 @@ class _Seen:
 class _Compared:
     """The objects that may have copies, in the order of their keys, with what they are compared by.
 
-    Names of one file count once: further links to an inode are left out.
+    Names of one file count once: further names of an inode are left out, in other buckets too.
     """
 
     rows: pa.Table
@@ -147,15 +153,15 @@ class _Compared:
     def read(cls, about: Asked, least: int, repeated: Fingerprints) -> _Compared:
         """Those whose fingerprints are ``repeated``."""
         parts, repeats = [_ROWS.empty_table()], _Repeats(repeated)
-        scan = about.scan([*_PLACE, SIZE, *_HASHES, *_LINKED], _larger(least))
+        scan = about.scan([*_PLACE, SIZE, *_HASHES, *_OF_FILES, FILE_TYPE], _larger(least))
         for batch in scan.to_batches() if len(repeated) else ():
+            batch = _files(batch)
             keys = _keys(batch)
             kept = pc.and_(keys[HASH].is_valid(), pa.array(repeats.among(_fingerprints(keys))))
             batch, keys = batch.filter(kept), keys.filter(kept)
-            inode = pc.if_else(pc.fill_null(pc.greater(batch[_LINKS], 1), False), batch[_INODE], None)
-            columns = {**{name: batch[name] for name in _PLACE}, **dict(zip(_KEY, keys.columns, strict=True)), _INODE: inode}
-            parts.append(pa.table(columns, schema=_ROWS))
-        rows = _without_links(pa.concat_tables(parts))
+            columns = {name: batch[name] for name in (*_PLACE, *_OF_FILES)} | dict(zip(_KEY, keys.columns, strict=True))
+            parts.append(pa.table(columns).select(_ROWS.names).cast(_ROWS))
+        rows = _each_file_once(pa.concat_tables(parts))
         return cls(rows.append_column(_AT, pa.array(np.arange(len(rows)))))
 
     def groups(self) -> pa.Table:
@@ -205,14 +211,17 @@ class _Repeats:
         return found
 
 
-def _without_links(rows: pa.Table) -> pa.Table:
-    """The rows without those that are of the same inode as an earlier one; whether inodes are of one disk their contents tell."""
-    linked = rows[_INODE].is_valid()
-    if not pc.any(linked, min_count=0).as_py():
+def _each_file_once(rows: pa.Table) -> pa.Table:
+    """The rows without those of the file of an earlier one: of the same inode, content and time.
+
+    Nothing tells on which machine and disk an inode is, but a copy there has another one, or was written at another time.
+    """
+    of_file = rows[_INODE].is_valid()
+    if not pc.any(of_file, min_count=0).as_py():
         return rows
     rows = rows.append_column(_AT, pa.array(np.arange(len(rows))))
-    first = rows.filter(linked).group_by([OWNER, BUCKET_ID, _INODE, *_KEY]).aggregate([(_AT, "min")])[f"{_AT}_min"]
-    return rows.filter(pc.or_(pc.invert(linked), pc.is_in(rows[_AT], value_set=one_chunk(first)))).drop_columns([_AT])
+    first = rows.filter(of_file).group_by([*_OF_FILES, *_KEY]).aggregate([(_AT, "min")])[f"{_AT}_min"]
+    return rows.filter(pc.or_(pc.invert(of_file), pc.is_in(rows[_AT], value_set=one_chunk(first)))).drop_columns([_AT])
 
 
 def _larger(least: int) -> dict[str, object]:
@@ -222,6 +231,11 @@ def _larger(least: int) -> dict[str, object]:
 def _filled(rows: pa.Table) -> pa.Table:
     at = rows.column_names.index(ALGORITHM)
     return rows.set_column(at, ALGORITHM, pc.fill_null(rows[ALGORITHM], ""))
+
+
+def _files(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of objects and files: links, pipes and devices have no content."""
+    return batch.filter(pc.fill_null(pc.equal(batch[FILE_TYPE], FILE), True))
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Table:
@@ -240,24 +254,25 @@ def _keys(batch: pa.RecordBatch) -> pa.Table:
 
 
 def _fingerprints(keys: pa.Table) -> Fingerprints:
-    """Eight bytes of the size and the hash of each row: the same for the same, and rarely for others."""
+    """Eight bytes of the size and of the ends of the hash of each row: the same for the same, and rarely for others."""
     hashes, count = one_chunk(keys[HASH]), len(keys)
     if not count:
         return np.empty(0, np.uint64)
     offsets = np.frombuffer(hashes.buffers()[1], np.int32, count + 1, 4 * hashes.offset)
-    data = np.frombuffer(hashes.buffers()[2] or b"", np.uint8)
+    data = np.frombuffer(hashes.buffers()[2] or b"\0", np.uint8)
     lengths = np.diff(offsets)
-    if (lengths == lengths[0]).all() and lengths[0] >= _HASHED_BYTES:
-        words = np.ndarray((count, 2), "<u8", data, int(offsets[0]), (int(lengths[0]), 8))
+    if (lengths == lengths[0]).all() and lengths[0] >= _END_BYTES:
+        last = int(offsets[0] + lengths[0] - _END_BYTES)
+        ends = [np.ndarray((count, 2), "<u8", data, at, (int(lengths[0]), 8)) for at in (int(offsets[0]), last)]
     else:
-        places = np.minimum(offsets[:-1, None] + np.arange(_HASHED_BYTES), max(len(data) - 1, 0))
-        within = np.arange(_HASHED_BYTES) < lengths[:, None]
-        words = np.where(within, data[places] if len(data) else 0, 0).astype(np.uint8).view("<u8")
-    parts = [words[:, 0], words[:, 1], np.asarray(keys[SIZE])]
-    found: Fingerprints = np.bitwise_xor.reduce(
-        [part.astype(np.uint64) * factor for part, factor in zip(parts, _FACTORS, strict=True)]
-    )
-    return found
+        at = np.arange(_END_BYTES)
+        first = offsets[:-1, None] + at, at < lengths[:, None]
+        final = offsets[1:, None] - _END_BYTES + at, at >= _END_BYTES - lengths[:, None]
+        read = [np.where(within, data[np.clip(places, 0, len(data) - 1)], 0) for places, within in (first, final)]
+        ends = [each.astype(np.uint8).view("<u8") for each in read]
+    parts = [*ends[0].T, *ends[1].T, np.asarray(keys[SIZE])]
+    mixed: Fingerprints = np.bitwise_xor.reduce([p.astype(np.uint64) * factor for p, factor in zip(parts, _FACTORS, strict=True)])
+    return mixed
 
 
 def _told(groups: pa.Table) -> pa.Table:

@@ -21,10 +21,10 @@ from ..model.times import Moment, Time, datetime_of, parse_time, refuse_reversed
 from ..query.operations import Operations
 from ..where.conditions import between
 from .asking import BUCKET, NAME, OWNER, SIZE, Asked, Owner, Source, asked
-from .finding import Test, of_name, tested
+from .finding import NameOrTag, of_name, tested
 from .grouping import BYTES, COUNT, Totals, narrow
 
-DID, WRITER, OPERATION, FIRST, LAST, VERSION = "did", "writer", "operation", "first", "last", "version"
+DID, WRITER, REVISION, OPERATION, FIRST, LAST, VERSION = "did", "writer", "revision", "operation", "first", "last", "version"
 WORDS = {"put": "overwrote", "delete": "deleted", "move": "moved"}
 """What is said of what ended a version."""
 _BY, _WHO, _REVISION, _EVENT = "_ended_by", "_end_writer", "_end_revision", "_end_version"
@@ -39,6 +39,7 @@ _OBJECT = {
     DELETED_AT: DELETED_AT,
     _BY: DID,
     _WHO: WRITER,
+    _REVISION: REVISION,
     "_end_operation": OPERATION,
     OWNER: OWNER,
     BUCKET: BUCKET,
@@ -67,8 +68,9 @@ def who(
     ``by="writer"``, the default: for each writer, operation and way how many versions and bytes, and the first and the last time; the
     last to do so first. The operation is null where its transaction was pruned. One request for each transaction that ended any.
 
-    ``by="object"``, the default with a ``name``: each version with when, how, by whom, its size and its name as a version, the newest
-    end first. All of them are held: narrow them down where they are many. ``name`` is a glob, as ``find`` has it.
+    ``by="object"``, the default with a ``name``: each version with when, how, by whom (the writer, and its revision), its size and its
+    name as a version, the newest end first. All of them are held: narrow them down where they are many. ``name`` is a glob, as ``find``
+    has it.
     """
     how = by if by is not None else "object" if name is not None else "writer"
     if how not in ("writer", "object"):
@@ -79,7 +81,7 @@ def who(
     refuse_reversed_times(Moment.of(since, about.now), Moment.of(until, about.now))
     window = [None if time is None else datetime_of(parse_time(time, about.now)) for time in (since, until)]
     where: dict[str, Any] = {} if window == [None, None] else {DELETED_AT: between(*window)}
-    tests: list[Test] = []
+    tests: list[NameOrTag] = []
     if name is not None:
         test, narrower = of_name(name, prefix)
         tests.append(test)
@@ -87,13 +89,13 @@ def who(
     return _by_object(about, where, tests) if how == "object" else _by_writer(about, where, tests)
 
 
-def _by_object(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) -> pa.Table:
+def _by_object(about: Asked, where: Mapping[str, Any], tests: Sequence[NameOrTag]) -> pa.Table:
     rows = tested(about, list(_OBJECT), where, tests, ended=True).to_arrow().rename_columns(list(_OBJECT.values()))
     rows = rows.take(pc.sort_indices(rows.select([DELETED_AT]), sort_keys=[(DELETED_AT, "descending")]))
     return rows.set_column(rows.column_names.index(DID), DID, _told(rows[DID]))
 
 
-def _by_writer(about: Asked, where: Mapping[str, Any], tests: Sequence[Test]) -> pa.Table:
+def _by_writer(about: Asked, where: Mapping[str, Any], tests: Sequence[NameOrTag]) -> pa.Table:
     of_transactions, columns = Totals(_KEYS), [*(field.name for field in _KEYS), SIZE]
     for batch in tested(about, columns, where, tests, ended=True).in_any_order().to_batches():
         keys = {field.name: batch[field.name] for field in _KEYS}

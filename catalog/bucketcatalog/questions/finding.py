@@ -26,12 +26,11 @@ from ..query.filtered import FilteredRows
 from ..query.reads import InBatches
 from ..where.conditions import Between, between
 from ..where.conditions import prefix as begins_with
-from .asking import BUCKET, CLASS, MODIFIED, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
+from .asking import BUCKET, CLASS, FILE, FILE_TYPE, MODIFIED, NAME, OWNER, SIZE, Asked, Owner, Source, asked, texts
 from .grouping import DELIMITER, last_components
 
 SHOWN = (BUCKET, NAME, SIZE, MODIFIED, CLASS, "content_type", OWNER)
-TYPE, TAGS, KIND = "content_type", "tags", "file_type"
-FILE = "file"
+TYPE, TAGS = "content_type", "tags"
 
 
 def find(
@@ -72,7 +71,7 @@ def find(
         (*SHOWN, *([DELETED_AT] if deleted else [])) if columns is None else names_given(columns, "columns", "columns=['name']")
     )
     where = _of_sizes(larger, smaller) | _of_times(older, newer, about.now)
-    tests: list[Test] = []
+    tests: list[NameOrTag] = []
     if name is not None:
         test, narrower = of_name(name, prefix)
         tests.append(test)
@@ -85,7 +84,7 @@ def find(
         (where[CLASS],) = texts("storage_class", storage_class)
     if file_type is not None:
         (kind,) = texts("file_type", file_type)
-        where[KIND] = [kind, None] if kind == FILE else kind
+        where[FILE_TYPE] = [kind, None] if kind == FILE else kind
     tests += [Tagged(*_key_and_value(each)) for each in texts("tag", tag)]
     return tested(about, shown, where, tests, ended=deleted)
 
@@ -97,7 +96,7 @@ def of_name(name: str, prefix: str | None) -> tuple[Glob, dict[str, Any]]:
     return Glob(NAME, glob, last=not whole), _beginning(glob, prefix) if whole else {}
 
 
-def _of_type(content_type: str) -> tuple[list[Test], dict[str, Any]]:
+def _of_type(content_type: str) -> tuple[list[NameOrTag], dict[str, Any]]:
     """The same for types, of which one without a wildcard is a condition alone."""
     (glob,) = texts("content_type", content_type)
     beginning = literal_beginning(glob)
@@ -135,9 +134,11 @@ def _key_and_value(tag: str) -> tuple[str, str | None]:
     return key, value if equals else None
 
 
-def tested(about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[Test], *, ended: bool) -> InBatches:
+def tested(
+    about: Asked, columns: Sequence[str], where: Mapping[str, Any], tests: Sequence[NameOrTag], *, ended: bool
+) -> InBatches:
     """The objects that are meant, or their tombstones, that meet conditions and pass tests."""
-    test = Tests(tuple(tests))
+    test = NamesAndTags(tuple(tests))
     scan = about.scan([*columns, *(name for name in dict.fromkeys(test.columns) if name not in columns)], where, ended=ended)
     return FilteredRows(scan, pa.schema([scan.schema.field(name) for name in columns]), test) if tests else scan
 
@@ -181,14 +182,14 @@ class Tagged:
         return found.is_valid() if self.value is None else pc.equal(found, self.value)
 
 
-Test = Glob | Tagged
+NameOrTag = Glob | Tagged
 
 
 @dataclass(frozen=True)
-class Tests:
-    """Tests of which a row has to pass each: a ``RowsTest``."""
+class NamesAndTags:
+    """Tests of names and tags of which a row has to pass each: a ``RowsTest``."""
 
-    each: tuple[Test, ...]
+    each: tuple[NameOrTag, ...]
 
     def __str__(self) -> str:
         return ", ".join(self.columns)

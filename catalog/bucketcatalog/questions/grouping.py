@@ -25,7 +25,7 @@ Numbers = npt.NDArray[np.int64]
 class Totals:
     """How many objects each group has, and how many bytes, under way; what was added is grouped again once it is much.
 
-    ``more`` are further columns to be summed. Sums are decimals, which no number of rows makes wrong.
+    ``more`` are further columns to be summed. Sums are exact: decimals, unless 64-bit integers are sure to do.
     """
 
     def __init__(self, keys: Sequence[pa.Field], more: Sequence[str] = ()) -> None:

@@ -18,13 +18,13 @@ READS = {
         "deleted_objects",
         (
             *("owner", "bucket_id", "name", "content_length", "deleted_at", "_commit_timestamp"),
-            *("_version", "_ended_by", "_end_writer", "_end_operation"),
+            *("_version", "_ended_by", "_end_writer", "_end_revision", "_end_operation"),
         ),
     ),
 }
 """By what stands in braces the table that is read, and the columns of it."""
 _DAY = 86_400_000_000
-_SUMS = "count(*) AS objects, sum(coalesce(content_length, 0)) AS bytes"
+_SUMS = "count(*) AS objects, sum(CAST(coalesce(content_length, 0) AS DECIMAL(19, 0))) AS bytes"
 _BUCKET = "LEFT JOIN {buckets} b ON b.owner = o.owner AND b.id = o.bucket_id"
 
 _DU = """
@@ -44,17 +44,21 @@ WITH hashed AS (
     SELECT *, CASE WHEN length(checksum) > 0 AND NOT coalesce(upper(checksum_algorithm) IN ({_WEAK}), false) THEN 'checksum'
                    WHEN length(content_md5) = 16 THEN 'md5'
                    WHEN length(etag) = 32 AND translate(etag, '0123456789abcdefABCDEF', '') = '' THEN 'etag' END AS kind
-    FROM {{objects}} WHERE content_length > 0
+    FROM {{objects}} WHERE content_length > 0 AND coalesce(file_type, 'file') = 'file'
 ), keyed AS (
-    SELECT o.owner, o.bucket_id, b.name AS bucket, o.name, o.content_length, o.kind,
+    SELECT o.owner, o.bucket_id, b.name AS bucket, o.name, o.content_length, o.kind, o.inode, o.modified,
            CASE WHEN o.kind = 'checksum' THEN upper(o.checksum_algorithm) END AS algorithm,
            CASE o.kind WHEN 'checksum' THEN o.checksum WHEN 'md5' THEN lower(hex(o.content_md5)) ELSE lower(o.etag) END AS hash
     FROM hashed o {_BUCKET} WHERE o.kind IS NOT NULL
+), files AS (
+    SELECT kind, algorithm, hash, content_length, min(struct(owner, bucket_id, name, bucket)) AS first FROM keyed
+    GROUP BY kind, algorithm, hash, content_length, inode,
+             CASE WHEN inode IS NULL THEN struct(owner, bucket_id, name) END, CASE WHEN inode IS NOT NULL THEN modified END
 )
 SELECT kind, algorithm, hash, content_length, count(*) AS copies, (count(*) - 1) * CAST(content_length AS DECIMAL(19, 0)) AS wasted_bytes,
-       transform(slice(sort_array(collect_list(struct(owner, bucket_id, name, bucket))), 1, 3),
+       transform(slice(sort_array(collect_list(first)), 1, 3),
                  e -> struct(e.owner, e.bucket, e.name)) AS examples
-FROM keyed GROUP BY kind, algorithm, hash, content_length HAVING count(*) > 1
+FROM files GROUP BY kind, algorithm, hash, content_length HAVING count(*) > 1
 """
 
 _GROWTH = f"""
@@ -63,7 +67,7 @@ WITH events AS (
     UNION ALL SELECT owner, bucket_id, _commit_timestamp, 1, content_length FROM {{ended}}
     UNION ALL SELECT owner, bucket_id, deleted_at, -1, -content_length FROM {{ended}}
 ), days AS (
-    SELECT owner, bucket_id, CAST(made AS DATE) AS day, sum(objects) AS objects, sum(coalesce(bytes, 0)) AS bytes
+    SELECT owner, bucket_id, CAST(made AS DATE) AS day, sum(objects) AS objects, sum(CAST(coalesce(bytes, 0) AS DECIMAL(19, 0))) AS bytes
     FROM events GROUP BY 1, 2, 3
 )
 SELECT o.day, b.name AS bucket, o.owner, o.bucket_id,
@@ -73,7 +77,8 @@ FROM days o {_BUCKET} WINDOW so_far AS (PARTITION BY o.owner, o.bucket_id ORDER 
 
 _DID = " ".join(f"WHEN '{kind}' THEN '{word}'" for kind, word in WORDS.items())
 _WHO = f"""
-SELECT o.deleted_at, CASE o._ended_by {_DID} END AS did, o._end_writer AS writer, o._end_operation AS operation, o.owner,
+SELECT o.deleted_at, CASE o._ended_by {_DID} END AS did, o._end_writer AS writer, o._end_revision AS revision,
+       o._end_operation AS operation, o.owner,
        b.name AS bucket, o.name, o.content_length, o._version AS version
 FROM {{ended}} o {_BUCKET}
 """

@@ -212,7 +212,7 @@ def test_a_bucket_that_another_owner_has_is_not_this_owners(cli: Cli, past: Past
 
 def test_a_bucket_that_was_not_there_yet_is_said_not_to_be_there_then(cli: Cli, past: Past) -> None:
     ran = cli("ls", past.path, "pets", "--as-of", "2001-01-01")
-    assert "There is no bucket 'pets' in database 'default' at this version. Next: At this version there are none" in ran.err
+    assert "There is no bucket 'pets' in database 'default' at this version. Next: There are none at this version" in ran.err
     assert " as of 0." in cli("stat", past.path, "pets", "added", "--as-of", "0").err
 
 

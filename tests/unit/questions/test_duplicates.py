@@ -29,6 +29,10 @@ def hash_of(row: Row) -> tuple[str, str | None, str] | None:
     return None
 
 
+def files(rows: dict[Key, Row]) -> dict[Key, Row]:
+    return {key: row for key, row in rows.items() if row.get("file_type") in (None, "file")}
+
+
 def grouped(rows: dict[Key, Row], least: int = 0) -> dict[Group, list[Key]]:
     found: dict[Group, list[Key]] = defaultdict(list)
     for key, row in sorted(rows.items(), key=lambda each: (each[0][0], each[0][1], each[0][2].encode())):
@@ -57,7 +61,7 @@ def test_groups_are_objects_of_one_size_and_hash_and_the_most_wasteful_come_firs
     past: Past, place: dict[str, str], larger: str | None, ago: int | None
 ) -> None:
     at = None if ago is None else past.world.clock() - ago
-    rows = objects_of(past.state(at)[0], **place)
+    rows = files(objects_of(past.state(at)[0], **place))
     expected = grouped(rows, 0 if larger is None else 7)
     found = dups(past.snapshot(at), larger=larger, **place)
     assert {group: (copies, wasted, some) for group, copies, wasted, some in told(found)} == {
@@ -74,7 +78,7 @@ def test_groups_are_objects_of_one_size_and_hash_and_the_most_wasteful_come_firs
 
 
 def test_the_catalogs_at_random_have_groups_of_every_kind() -> None:
-    kinds = {group[0] for seed, merged in ((1, False), (2, True), (3, True)) for group in grouped(made(seed, merged).live)}
+    kinds = {group[0] for seed, merged in ((1, False), (2, True), (3, True)) for group in grouped(files(made(seed, merged).live))}
     assert kinds == {"checksum", "md5", "etag"}
 
 
@@ -157,12 +161,20 @@ def test_what_is_no_number_is_refused(past: Past, options: dict[str, Any], messa
 
 
 def test_names_of_one_inode_are_one_file_and_waste_nothing() -> None:
-    linked = {"content_length": 5, "inode": 7, "links": 2, **SHA}
-    assert dups(of(linked, linked)).groups.num_rows == 0
-    found = dups(of(linked, {**linked, "inode": 8}, linked, {**linked, "links": 1}))
-    assert found.groups["copies"].to_pylist() == [3]
+    file = {"content_length": 5, "inode": 7, "modified": 1_000, **SHA}
+    assert dups(of(file, file)).groups.num_rows == 0
+    assert dups(of(file, {**file, "bucket_id": OTHER})).groups.num_rows == 0
+    found = dups(of(file, {**file, "inode": 8}, file, {**file, "modified": 2_000}, {**file, "inode": None}))
+    assert found.groups["copies"].to_pylist() == [4]
     assert [each["name"] for each in found.groups["examples"][0].as_py()] == ["0", "1", "3"]
-    assert dups(of(linked, {**linked, "content_length": 6}, {**linked, "links": None})).groups["copies"].to_pylist() == [2]
+    assert dups(of(file, {**file, "content_length": 6}, {**file, "checksum": "y"})).groups.num_rows == 0
+
+
+def test_what_is_no_file_has_no_content_and_is_not_empty() -> None:
+    found = dups(
+        of({"content_length": 0}, {"content_length": 0, "file_type": "fifo"}, {"content_length": 3, "file_type": "symlink"})
+    )
+    assert (found.empty, found.without_hash, found.unsized) == (1, 0, 0)
 
 
 def test_hashes_of_any_length_and_of_bytes_beyond_ascii_are_compared_whole() -> None:

@@ -56,6 +56,11 @@ def test_writers_and_operations_have_what_they_ended(
     assert last == sorted(last, reverse=True)
 
 
+def ended_rows(past: Past, at: int | None) -> list[dict[str, Any]]:
+    found = past.snapshot(at).scan("deleted_objects", columns=["_version", "_end_revision"]).to_arrow()
+    return found.rename_columns(["version", "_end_revision"]).to_pylist()
+
+
 @pytest.mark.parametrize("ago", [None, 6 * DAY])
 def test_object_by_object_each_version_is_told_with_who_ended_it(past: Past, ago: int | None) -> None:
     at = None if ago is None else past.world.clock() - ago
@@ -64,6 +69,8 @@ def test_object_by_object_each_version_is_told_with_who_ended_it(past: Past, ago
         (time_at(e.at), e.did, e.writer, e.operation, e.key[0], NAME_OF[e.key[1]], e.key[2], e.row["content_length"])
         for e in past.state(at)[1]
     ]
+    revisions = {row["version"]: row["_end_revision"] for row in ended_rows(past, at)}
+    assert all(row.pop("revision") == revisions[row["version"]] for row in found)
     assert sorted((tuple(row.values())[:-1] for row in found), key=str) == sorted(expected, key=str)
     times = [row["deleted_at"] for row in found]
     assert times == sorted(times, reverse=True) and len({row["version"] for row in found}) == len(found)
