@@ -90,7 +90,8 @@ def from_os_error(error: OSError, doing: str, what: str) -> StoreError:
         at = os.fsdecode(error.filename.rstrip(b"/"))
         return AccessDenied(
             f"Cannot {doing} {what}: {at!r} is a symbolic link, and below a store's root none to a directory is followed.",
-            next_step="Remove the link; where you made it yourself, put there what it leads to. Or, if this is no catalog, give the path of one.",
+            next_step="Remove the link; where you made it yourself, put there what it leads to. "
+            "Or, if this is no catalog, give the path of one.",
         )
     kind = AccessDenied if error.errno in _DENIED else StoreUnavailable
     link = failing_link(error)
