@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -153,8 +154,8 @@ def attach(
         of_systems = (f"{view_prefix}{each.name}" for each in registry.sql_views(snapshot, named))
         refuse_taken(spark, [*views.values(), *of_systems], view_prefix)
     frames = list(in_order(lambda table: frame(relation.of_table(table)), list(views), threads=_AT_ONCE))
-    for rows, view in zip(frames, views.values(), strict=True):
-        rows.createOrReplaceTempView(quoted(view))
+    made = [partial(rows.createOrReplaceTempView, quoted(view)) for rows, view in zip(frames, views.values(), strict=True)]
+    deque(in_order(lambda make: make(), made, threads=_AT_ONCE), maxlen=0)
     shown = [*views.values(), *_show_written(spark, registry.sql_views(snapshot, named), views, view_prefix)]
     if questions:
         read = partial(frame_to_show, spark, natively=Natively.of(None, native_root))
