@@ -36,7 +36,7 @@ from ..where.given import Condition, Predicate, understood
 from .filtered import FilteredRows, filtered
 from .in_html import contents_html
 from .listing import Page, list_page
-from .looked_up import LookedUp, Lookup, asks_for, with_lookups
+from .looked_up import LookedUp, Lookup, with_lookups
 from .metadata import METADATA_TABLES, MetadataScan, metadata_schema
 from .named import NamesOf, Place, named_in, narrowed, owner_column
 from .operations import Operations
@@ -217,10 +217,10 @@ class Snapshot(Contents):
 
         lookups = self.lookups(table, tombstones=tombstones)
         beside = Beside([field for lookup in lookups for field in lookup.fields], partial(self._scan, table, tombstones))
-        if not isinstance(where, Predicate) and not asks_for(lookups, columns, where):
-            return scan(columns, where)
         every = output_schema(table, tombstones=tombstones)
         own = output_schema(table, tombstones=tombstones, columns=[*every.names, *on_request(tombstones=tombstones)])
+        if not isinstance(where, Predicate) and {*own.names}.issuperset([*(columns or ()), *where]):
+            return scan(columns, where)
         if isinstance(where, Predicate):
             available = with_lookups(own, lookups)
             again = partial(self._scan, table, tombstones)
