@@ -21,7 +21,8 @@ Types = dict[str, Any]
 def cannot_be(name: str, problem: str) -> IncompatibleTable:
     """The error for a declaration of which that is wrong."""
     return IncompatibleTable(
-        f"Table {name!r} cannot be declared so: {problem}.", next_step="Change the declaration of its row message."
+        f"Table {name!r} cannot be declared so: {problem}.",
+        next_step="Change its declaration: what create_table is given, or its row message.",
     )
 
 
