@@ -57,7 +57,7 @@ IgnoreCorruption = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")]
 Maintainer = Annotated[str | None, typer.Option("--writer", "-w", metavar="W", help="Who writes.  [default: maintainer-HOST]")]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N lines.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="At most N lines.")]
 
 
 def _owner(given: str | None) -> str | None:
