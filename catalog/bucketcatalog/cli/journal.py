@@ -111,7 +111,7 @@ def who(
         ignore_corruption=ignore_corruption,
     )
     of_writers = ["last", "first", "did", "objects", "bytes", "operation", "writer"]
-    of_objects = ["deleted_at", "did", "content_length", "operation", "writer", "bucket", "name"]
+    of_objects = ["deleted_at", "did", "content_length", "operation", "writer", "revision", "bucket", "name"]
     print_answer(found, of_writers if "objects" in found.column_names else of_objects, form, nothing="Nobody has ended anything.")
 
 
