@@ -62,7 +62,10 @@ def test_several_declarations_are_registered_from_any_iterable() -> None:
         ({"table": "objects", "columns": []}, "No column is asked for"),
         ({"table": "log", "columns": ()}, "No column is asked for"),
         ({"table": "objects", "columns": [["name"]]}, "are not a list of names"),
-        ({"table": "objects", "columns": ["bukcet"]}, "Table 'objects' has no column 'bukcet'. Next: Its columns are .*name.*, bucket"),
+        (
+            {"table": "objects", "columns": ["bukcet"]},
+            "Table 'objects' has no column 'bukcet'. Next: Its columns are .*name.*, bucket",
+        ),
         ({"table": "objects", "where": {"nam": "x"}}, "has no column 'nam' to filter by. Next: .*, bucket"),
         ({"table": "objects", "columns": ["name", "x", "x"]}, "Table 'objects' has no column 'x'. Next: Its columns are .*name"),
         ({"table": "log", "columns": ["writer", "x", "x"]}, "Table 'log' has no column 'x'. Next: Its columns are .*writer"),
