@@ -274,7 +274,7 @@ def test_what_is_wrong_is_named_by_its_field_with_what_mends_it(fields: dict[str
             "Give each message a table",
         ),
         ([CRATE.replace('name: "crates.crates"', "")], "'test.Crate' is a table without a name", "Give it a name and a key"),
-        ([CRATE.replace('key: "name"', "")], "Table 'crates.crates' cannot be declared so", "Change the declaration"),
+        ([CRATE.replace('key: "name"', "")], "Table 'crates.crates' cannot be declared so", "Change its declaration"),
     ],
     ids=["core", "two", "nameless", "keyless"],
 )
