@@ -75,12 +75,12 @@ class BucketCatalogError(Exception):
         return f"{text} Next: {self.next_step}" if self.next_step else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.next_step, vars(self))
+        return _rebuild, (type(self), vars(self))
 
 
-def _rebuild(kind: type[BucketCatalogError], message: str, next_step: str, state: dict[str, Any]) -> BucketCatalogError:
-    error = kind(message, next_step=next_step)
-    error.__dict__.update(state)
+def _rebuild(kind: type[BucketCatalogError], state: dict[str, Any]) -> BucketCatalogError:
+    error = kind(state["message"])
+    vars(error).update(state)
     return error
 
 
